@@ -7,19 +7,13 @@
 
 . "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server
 requires_root
-[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
 random_file "$tmp/disk" $((1 << 20))
 random_file "$tmp/good" $((1 << 20))
-mkdir "$tmp/mnt"
-mkfifo "$tmp/ready"
-./tests/hostile/held-fs "$tmp/disk" "$tmp/mnt" "$tmp/held.sock" >"$tmp/ready" 2>"$tmp/held-fs.log" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/ready" || true
-[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; fail "no storage that can be held"; }
-cleanup_fn stop_process $held_fs
+held_fs "$tmp/disk"
 
 # Over soft-RoCE auto is copy.
 case ${ATTACK_SERVER-} in

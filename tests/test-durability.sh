@@ -3,24 +3,12 @@
 # FLUSH and FUA reach the storage: on a disk whose writes fail, they fail, while plain writes (page
 # cache) do not.  A failed sync stays known until the export is opened anew by a sole user.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
 requires mke2fs -V
 
-# A disk that takes no more data: a loop device on a sparse file in a full tmpfs.  The file system
-# on it has allocated the export's blocks, so that a write to the page cache succeeds.
-mkdir "$tmp/backing" "$tmp/mnt"
-mount -t tmpfs -o size=40m tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
-cleanup_umount "$tmp/backing"
-truncate -s 96M "$tmp/backing/image"
-mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,nodiscard "$tmp/backing/image"
-loop=$(losetup -f --show "$tmp/backing/image") || skip "no loop device"
-cleanup_fn losetup -d "$loop"
-mount -t ext4 -o errors=continue "$loop" "$tmp/mnt" || skip "cannot mount ext4 from $loop"
-cleanup_umount "$tmp/mnt"
-fallocate -l 64M "$tmp/mnt/disk"
-sync -f "$tmp/mnt"
-
+ext4_in_tmpfs 40m 96M 64M "$tmp/mnt" -O ^has_journal -E lazy_itable_init=0,nodiscard
 fill() { head -c 64M /dev/zero >"$tmp/backing/ballast" 2>/dev/null || true; }
 
 for how in flush fua; do

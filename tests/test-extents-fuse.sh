@@ -3,19 +3,12 @@
 # A file system that does not know what was written, in user space (FUSE), says that a file is a
 # hole: the server does not believe it, and copies of its export have the data.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires nbdinfo --version
 requires nbdcopy --version
-[ -w /dev/fuse ] || skip "no /dev/fuse"
 
-mkdir "$tmp/mnt"
-/usr/bin/python3 "$srcdir/tests/fuse-hole.py" "$tmp/mnt" 4194304 </dev/null >"$tmp/fuse.log" 2>&1 &
-fuse_pid=$!
-mounted_or_ended() { grep -q '^mounted$' "$tmp/fuse.log" || process_ended "$fuse_pid"; }
-wait_until "the file system" mounted_or_ended
-grep -q '^mounted$' "$tmp/fuse.log" || skip "cannot mount FUSE here: $(cat "$tmp/fuse.log")"
-cleanup_fn expect_exit "$fuse_pid" 0	# when it is unmounted
-cleanup_umount "$tmp/mnt"
+hole_fs 4194304
 [ "$(stat -f -c %T "$tmp/mnt")" = fuseblk ] || [ "$(stat -f -c %T "$tmp/mnt")" = fuse ]
 
 # It lies to those who ask.

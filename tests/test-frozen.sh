@@ -4,6 +4,7 @@
 # elsewhere go on, new clients come in, a second SIGTERM exits at once; and when it goes on, so do
 # its requests.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires_plain_build
 requires nbdsh --version
@@ -11,16 +12,7 @@ requires nbdinfo --version
 requires mke2fs -V
 requires fsfreeze --version
 
-mkdir "$tmp/backing" "$tmp/mnt"
-mount -t tmpfs tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
-cleanup_umount "$tmp/backing"
-truncate -s 64M "$tmp/backing/image"
-mke2fs -q -F -t ext4 "$tmp/backing/image"
-loop=$(losetup -f --show "$tmp/backing/image") || skip "no loop device"
-cleanup_fn losetup -d "$loop"
-mount -t ext4 "$loop" "$tmp/mnt" || skip "cannot mount ext4 from $loop"
-cleanup_umount "$tmp/mnt"
-fallocate -l 16M "$tmp/mnt/disk"
+ext4_in_tmpfs 100m 64M 16M "$tmp/mnt"
 truncate -s 8M "$tmp/mnt/other"
 for other in 1 2 3; do
 	truncate -s 16M "$tmp/elsewhere$other"

@@ -4,19 +4,13 @@
 # not do what RWF_DSYNC says (FUSE), on a block device, and on ext4, XFS and btrfs, where the server
 # relies on the flag.  The storage is ours and counts its syncs.  A sync that fails fails the write.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
-[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
 truncate -s 512M "$tmp/disk"
-mkdir "$tmp/fuse" "$tmp/mnt"
-mkfifo "$tmp/mounted"
-./tests/hostile/held-fs "$tmp/disk" "$tmp/fuse" "$tmp/held.sock" >"$tmp/mounted" \
-	2>"$tmp/held-fs.log" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
-[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
-cleanup_fn stop_process $held_fs
+mkdir "$tmp/fs"
+held_fs "$tmp/disk"
 
 cat >"$tmp/client.py" <<'END'
 import os
@@ -55,7 +49,7 @@ fua() {
 # ---- FUSE: the syncs are those of the writes, one of each description, and no others ----
 
 for how in '' ,direct; do
-	start_server "disk=$tmp/fuse/disk$how"
+	start_server "disk=$tmp/mnt/disk$how"
 	fua disk 'assert got == [2] * 5, got'
 	fua disk 'before = syncs(); h.pwrite(bytes(4096), 0); assert syncs() == before'
 	fua disk 'fails()'
@@ -65,14 +59,7 @@ done
 
 # ---- a block device, and file systems on it ----
 
-loop=$(losetup -f --show --direct-io=on "$tmp/fuse/disk") || skip "no loop device with direct IO"
-loop_is_free() { ! losetup "$loop"; }
-detach_loop() {
-	losetup -d "$loop"
-	# The driver closes its file when the last user has gone; then held-fs can be unmounted.
-	wait_until "the loop device to let go" loop_is_free
-}
-cleanup_fn detach_loop
+loop_device "$tmp/mnt/disk" --direct-io=on
 
 for how in '' ,direct; do
 	start_server "disk=$loop$how"
@@ -83,22 +70,22 @@ for how in '' ,direct; do
 done
 
 untried=''
-umount_if_mounted() { ! mountpoint -q "$tmp/mnt" || umount_when_free "$tmp/mnt"; }
+umount_if_mounted() { ! mountpoint -q "$tmp/fs" || umount_when_free "$tmp/fs"; }
 cleanup_fn umount_if_mounted
 for fs in 'ext4 -F -q -E nodiscard' 'xfs -f -q -K' 'btrfs -f -q -K'; do
 	read -r type options <<<"$fs"
 	# shellcheck disable=SC2086 # options are words
-	if ! "mkfs.$type" $options "$loop" || ! mount -t "$type" "$loop" "$tmp/mnt"; then
+	if ! "mkfs.$type" $options "$loop" || ! mount -t "$type" "$loop" "$tmp/fs"; then
 		untried="$untried $type"
 		continue
 	fi
-	random_file "$tmp/mnt/buffered" 1048576
-	random_file "$tmp/mnt/direct" 1048576
-	sync -f "$tmp/mnt"
-	start_server "buffered=$tmp/mnt/buffered" "direct=$tmp/mnt/direct,direct"
+	random_file "$tmp/fs/buffered" 1048576
+	random_file "$tmp/fs/direct" 1048576
+	sync -f "$tmp/fs"
+	start_server "buffered=$tmp/fs/buffered" "direct=$tmp/fs/direct,direct"
 	fua buffered
 	fua direct
 	stop_process "$server_pid"
-	umount_when_free "$tmp/mnt"
+	umount_when_free "$tmp/fs"
 done
 [ -z "$untried" ] || echo "NOT TRIED, no mkfs or no module of the kernel:$untried" >&2

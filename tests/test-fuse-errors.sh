@@ -4,19 +4,12 @@
 # to the description that wrote, once: FLUSH and FUA of the server fail with it, on any thread,
 # buffered, direct and in the tail.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_gateway; requires_root
 requires nbdsh --version
-[ -w /dev/fuse ] || skip "no /dev/fuse"
 
-mkdir "$tmp/mnt"
 export end=$(((4 << 20) + 512))
-/usr/bin/python3 "$srcdir/tests/fuse-hole.py" "$tmp/mnt" $end blocks </dev/null >"$tmp/fuse.log" 2>&1 &
-fuse_pid=$!
-mounted_or_ended() { grep -q '^mounted$' "$tmp/fuse.log" || process_ended "$fuse_pid"; }
-wait_until "the file system" mounted_or_ended
-grep -q '^mounted$' "$tmp/fuse.log" || skip "cannot mount FUSE here: $(cat "$tmp/fuse.log")"
-cleanup_fn expect_exit "$fuse_pid" 0	# when it is unmounted
-cleanup_umount "$tmp/mnt"
+hole_fs $end blocks
 
 cat >"$tmp/client.py" <<'END'
 import os

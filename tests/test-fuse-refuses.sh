@@ -4,19 +4,11 @@
 # a part of a block, which fuse2fs says to have punched; and a file system that takes small O_DIRECT
 # reads alone is refused with ",direct", and served without.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_gateway; requires_root
 requires nbdsh --version
-[ -w /dev/fuse ] || skip "no /dev/fuse"
 
-mkdir "$tmp/mnt"
-/usr/bin/python3 "$srcdir/tests/fuse-hole.py" "$tmp/mnt" 4194304 refuses \
-	</dev/null >"$tmp/fuse.log" 2>&1 &
-fuse_pid=$!
-mounted_or_ended() { grep -q '^mounted$' "$tmp/fuse.log" || process_ended "$fuse_pid"; }
-wait_until "the file system" mounted_or_ended
-grep -q '^mounted$' "$tmp/fuse.log" || skip "cannot mount FUSE here: $(cat "$tmp/fuse.log")"
-cleanup_fn expect_exit "$fuse_pid" 0	# when it is unmounted
-cleanup_umount "$tmp/mnt"
+hole_fs 4194304 refuses
 
 expect_failure 1 "cannot be read with O_DIRECT: remove ',direct'" \
 	timeout "$TIMEOUT_S" "$RTRS_SERVER" --strict --listen "unix:$tmp/s" \

@@ -4,6 +4,7 @@
 # place of that.  Files of two file systems with one UUID are refused beside each other, those of a
 # btrfs snapshot and its origin are not.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin
 requires nbdsh --version
 
@@ -21,24 +22,11 @@ begins() {
 	start_server "$1"
 	port=$server_port
 	start_nbdkit "server=127.0.0.1:$port" export=disk io-timeout="$TIMEOUT_S"
-	mkfifo "$tmp/opened" "$tmp/end"
-	export tmp
-	nbdsh_run "$uri" <<'END' &
-import os
-h.pwrite(b"x" * 512, 0)
-open(os.environ["tmp"] + "/opened", "w").close()
-open(os.environ["tmp"] + "/end").close()
-assert h.pread(512, 0) == b"x" * 512
-h.pwrite(b"z" * 512, 512)
-END
-	holder=$!
-	cleanup_fn kill_process $holder
-	timeout "$TIMEOUT_S" cat "$tmp/opened"
+	nbdsh_run "$uri" <<<'h.pwrite(b"x" * 512, 0)'
+	holds_open "$uri" "assert h.pread(512, 0) == b'x' * 512; h.pwrite(b'z' * 512, 512)"
 }
 ends() {
-	timeout "$TIMEOUT_S" sh -c ": >'$tmp/end'"
-	expect_exit $holder 0
-	rm "$tmp/opened" "$tmp/end"
+	let_go
 	stop_process "$nbdkit_pid"
 	stop_process "$server_pid"
 }

@@ -5,36 +5,18 @@
 # what is written and flushed then is not overwritten.  Without locks the claim of the block device
 # does the same, and locks that a stranger has on the device do not change it.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
-[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
 # Requests of a block device that is a file of our own file system: direct ones outlive who sent
 # them.
 truncate -s 1M "$tmp/disk"
-mkdir "$tmp/mnt"
-mkfifo "$tmp/mounted"
-./tests/hostile/held-fs "$tmp/disk" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
-	2>"$tmp/held-fs.log" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
-[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
-cleanup_fn stop_process $held_fs
-loop=$(losetup -f --show --direct-io=on "$tmp/mnt/disk") || skip "no loop device with direct IO"
-loop_is_free() { ! losetup "$loop"; }
-detach_loop() {
-	losetup -d "$loop"
-	# The driver closes its file when the last user has gone; then held-fs can be unmounted.
-	wait_until "the loop device to let go" loop_is_free
-}
-cleanup_fn detach_loop
+held_fs "$tmp/disk"
+loop_device "$tmp/mnt/disk" --direct-io=on
 
-# A client that does one step per line.
-cat >"$tmp/client.py" <<'END'
-import socket, sys, nbd
-
-h = nbd.NBD()
-h.connect_uri(sys.argv[1])
+client() {
+	steps "$uri" "$tmp/held.sock" <<'END'
 holder = first = None
 
 def said():
@@ -59,25 +41,14 @@ def release():
 def first_ends():
     while not h.aio_command_completed(first):
         h.poll(-1)
-    return "ok"
 
 def write():
     h.pwrite(b"new".ljust(4096, b"2"), 0)
     h.flush()
-    return "ok"
 
 def read():
     return bytes(h.pread(512, 0)[:3]).decode()
-
-for line in sys.stdin:
-    print(globals()[line.strip()](), flush=True)
 END
-
-ask() {
-	local answer=""
-	echo "$1" >&"${client[1]}"
-	read -r -t $((2 * TIMEOUT_S)) answer <&"${client[0]}" || fail "no answer to $1"
-	[ "$answer" = "$2" ] || fail "$1 is answered $answer instead of $2"
 }
 
 # start_waiting OPTION...: a server that cannot be ready yet.
@@ -139,9 +110,7 @@ for how in $ways; do
 	[ "$first_namespace" = yes ] || waits="is locked by (process $server_pid|another process)"
 	[ -z "$lock" ] || waits='is in use by an unknown process or part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
-	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" \
-		"$tmp/held.sock"; }
-	client_pid_=$client_PID
+	client
 	ask hold K
 	case $how in
 	kill | no-lock | stranger) kill_process "$first_pid" ;;
@@ -161,8 +130,7 @@ for how in $ways; do
 	ask first_ends ok
 	ask write ok
 	ask read new
-	eval "exec ${client[1]}>&-"
-	expect_exit "$client_pid_" 0
+	steps_end
 	head -c 3 "$tmp/disk" | grep -q -x new ||
 		fail "$how: the older write came over the newer one"
 	stop_process "$nbdkit_pid"

@@ -4,17 +4,13 @@
 # with unflushed writes fails once, whoever was told of the failure and however the server ended.
 # Each NBD client of a gateway is told.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
 requires mke2fs -V
-[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
-# A client that does one step per line; as in test-reboot-flush.sh.
-cat >"$tmp/client.py" <<'END'
-import os, socket, sys, nbd
-
-h = nbd.NBD()
-h.connect_uri(sys.argv[1])
+client() {
+	steps "$@" <<'END'
 second = nbd.NBD()
 second.connect_uri(sys.argv[1])
 other = nbd.NBD()
@@ -34,55 +30,40 @@ def hold_flush():
 
 def release():
     holder.close()
-    return "ok"
+
+def fails(call):
+    try:
+        call()
+    except nbd.Error as e:
+        if e.errno not in ("EIO", "ENOSPC"):
+            raise
+        return "failed"
 
 def held_flush():
-    while not h.aio_command_completed(sync):
-        h.poll(-1)
-    return "ok"
+    def wait():
+        while not h.aio_command_completed(sync):
+            h.poll(-1)
+    return fails(wait)
 
 def write(mib="0"):
     for i in range(8):
         h.pwrite(os.urandom(1 << 20), int(mib) + i << 20)
-    return "ok"
-
-def flush():
-    h.flush()
-    return "ok"
 
 def write_second(mib="0"):
     second.pwrite(os.urandom(1 << 20), int(mib) << 20)
-    return "ok"
+
+def flush():
+    return fails(h.flush)
 
 def flush_second():
-    second.flush()
-    return "ok"
+    return fails(second.flush)
 
 def flush_of_another():
-    other.flush()
-    return "ok"
-
-for line in sys.stdin:
-    try:
-        step, *args = line.split()
-        print(globals()[step](*args), flush=True)
-    except nbd.Error as e:
-        print("failed" if e.errno in ("EIO", "ENOSPC") else e.errno, flush=True)
+    return fails(other.flush)
 END
-
-client() {
-	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$@"; }
-	client_pid_=$client_PID
-}
-ask() {
-	local answer=""
-	echo "$1" >&"${client[1]}"
-	read -r -t $((2 * TIMEOUT_S)) answer <&"${client[0]}" || fail "no answer to $1"
-	[ "$answer" = "$2" ] || fail "$1 is answered $answer instead of $2"
 }
 client_ends() {
-	eval "exec ${client[1]}>&-"
-	expect_exit "$client_pid_" 0
+	steps_end
 	stop_process "$nbdkit_pid"
 	[ -z "${reader-}" ] || stop_process "$reader"
 	stop_process "$server_pid"
@@ -91,14 +72,7 @@ client_ends() {
 # ---- a server that is killed while a sync is in the storage ----
 
 truncate -s 16M "$tmp/held"
-mkdir "$tmp/mnt"
-mkfifo "$tmp/mounted"
-./tests/hostile/held-fs "$tmp/held" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
-	2>"$tmp/held-fs.log" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
-[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
-cleanup_fn stop_process $held_fs
+held_fs "$tmp/held"
 
 start_server "disk=$tmp/mnt/disk"
 port=$server_port
@@ -139,17 +113,7 @@ client_ends
 # ---- a failed sync that somebody else was told of ----
 
 # A loop device that takes no more data, as in test-durability.sh.
-mkdir "$tmp/backing" "$tmp/full"
-mount -t tmpfs -o size=100m tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
-cleanup_umount "$tmp/backing"
-truncate -s 160M "$tmp/backing/image"
-mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,nodiscard "$tmp/backing/image"
-loop=$(losetup -f --show "$tmp/backing/image") || skip "no loop device"
-cleanup_fn losetup -d "$loop"
-mount -t ext4 -o errors=continue "$loop" "$tmp/full" || skip "cannot mount ext4 from $loop"
-cleanup_umount "$tmp/full"
-fallocate -l 64M "$tmp/full/disk"
-sync -f "$tmp/full"
+ext4_in_tmpfs 100m 160M 64M "$tmp/full" -O ^has_journal -E lazy_itable_init=0,nodiscard
 
 # expect_status STATUS COMMAND PATTERN: of rtrsctl, about the server.
 expect_status() {

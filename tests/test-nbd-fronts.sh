@@ -5,7 +5,7 @@
 requires_server; requires_gateway
 
 over_rtrs_nbd "$top_srcdir/tests" \
-	allow come-back direct durability enospc export-allow extents fio-verify flags hangup \
+	allow direct durability enospc export-allow extents fio-verify flags hangup \
 	io-timeout ipv6 large large-device list-exports lost-flush metrics-client multi-conn \
 	nbdcopy \
 	nbdinfo past-end qemu-img qemu-io qemu-storage-daemon readonly reboot-flush \

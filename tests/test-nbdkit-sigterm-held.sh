@@ -4,20 +4,14 @@
 # fails within the bound of all programs, and nbdkit ends, while the storage still holds it.  What
 # was answered before is there.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires_plain_build
 requires nbdsh --version
-[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
 truncate -s 1M "$tmp/image"
-mkdir "$tmp/mnt"
-mkfifo "$tmp/mounted" "$tmp/held" "$tmp/ended"
-./tests/hostile/held-fs "$tmp/image" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
-	2>"$tmp/held-fs.log" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
-[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
-cleanup_fn stop_process $held_fs
+mkfifo "$tmp/held" "$tmp/ended"
+held_fs "$tmp/image"
 
 start_server "disk=$tmp/mnt/disk"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk io-timeout=forever

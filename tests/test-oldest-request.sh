@@ -5,22 +5,15 @@
 # status, metrics.
 # Programs that are busy are well.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_gateway; requires_root
 requires_plain_build
 requires nbdsh --version
 requires curl --version
-[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
 rtrsctl=$top_builddir/rtrsctl
 truncate -s 1M "$tmp/image"
-mkdir "$tmp/mnt"
-mkfifo "$tmp/mounted"
-./tests/hostile/held-fs "$tmp/image" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
-	2>"$tmp/held-fs.log" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
-[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
-cleanup_fn stop_process $held_fs
+held_fs "$tmp/image"
 
 # is STATUS REGEX OPTION...: what a check says.
 is() {

@@ -4,6 +4,7 @@
 # FLUSH after the reconnect is EIO, the next ones are not.  With everything flushed, or with only
 # the program restarted, no FLUSH fails.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
 requires unshare --mount true
@@ -34,33 +35,17 @@ boot "$tmp/boot.1" "disk=$tmp/disk"
 port=$server_port
 start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$TIMEOUT_S"
 
-# A client that does one command per line: write, flush (answers ok or the errno), read.
-cat >"$tmp/client.py" <<'END'
-import os, sys, nbd
-h = nbd.NBD()
-h.connect_uri(sys.argv[1])
-for n, line in enumerate(sys.stdin):
-    try:
-        if line == "write\n":
-            h.pwrite(bytes([n + 1]) * 512, n * 512)
-        elif line == "flush\n":
-            h.flush()
-        else:
-            raise SystemExit("unknown command " + line)
-        print("ok", flush=True)
-    except nbd.Error as e:
-        print(e.errno, flush=True)
-END
-coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri"; }
-client_pid_=$client_PID
+steps "$uri" <<'END'
+writes = 0
 
-# ask COMMAND ANSWER
-ask() {
-	local answer=""
-	echo "$1" >&"${client[1]}"
-	read -r -t $((2 * TIMEOUT_S)) answer <&"${client[0]}" || fail "no answer to $1"
-	[ "$answer" = "$2" ] || fail "$1 is answered $answer instead of $2"
-}
+def write():
+    global writes
+    writes += 1
+    h.pwrite(bytes([writes]) * 512, writes * 512)
+
+flush = h.flush
+END
+
 restart() {
 	kill_process "$server_pid"
 	boot "$1" --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"
@@ -92,5 +77,4 @@ ask write ok
 ask flush EIO
 ask flush ok
 
-eval "exec ${client[1]}>&-"
-expect_exit "$client_pid_" 0
+steps_end

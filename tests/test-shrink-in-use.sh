@@ -3,10 +3,10 @@
 # A file shrinks while a client has it open: who asks for the size hears whom that hits, and the
 # size stays until --force takes it, or the file is as large as before.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin
 requires nbdsh --version
 
-export tmp
 random_file "$tmp/disk" 4M
 printf '[export "disk"]\npath = %s\n' "$tmp/disk" >"$tmp/conf"
 start_server --config "$tmp/conf" --listen tcp://127.0.0.1:0
@@ -18,15 +18,7 @@ import json, sys
 print(json.load(sys.stdin)['exports'][0]['$1'])"
 }
 is() { [ "$(of_export size)" -eq $(($1 << 20)) ] || fail "the size is not $1 MiB"; }
-mkfifo "$tmp/opened" "$tmp/end"
-nbdsh_run "$uri" <<'END' &
-import os
-open(os.environ["tmp"] + "/opened", "w").close()
-open(os.environ["tmp"] + "/end").close()
-END
-holder=$!
-cleanup_fn kill_process $holder
-timeout "$TIMEOUT_S" cat "$tmp/opened"
+holds_open "$uri"
 
 # Neither end maps it, or would get SIGBUS.
 for pid in "$server_pid" "$nbdkit_pid"; do
@@ -51,8 +43,7 @@ truncate -s 2M "$tmp/disk"
 is 2
 
 # Nobody has it open: nothing is asked.
-timeout "$TIMEOUT_S" sh -c ": >'$tmp/end'"
-expect_exit $holder 0
+let_go
 stop_process "$nbdkit_pid"
 unused() { [ "$(of_export users)" -eq 0 ]; }
 wait_until "the close of the export" unused

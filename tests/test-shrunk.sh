@@ -4,6 +4,7 @@
 # read-only.  It is not used, the log says why, and nothing changes in it; when the old one is back
 # it is used again.  One that has grown is the same, and new clients see its size.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin
 requires nbdsh --version
 
@@ -13,16 +14,7 @@ start_server "disk=$tmp/disk"
 port=$server_port
 start_nbdkit "server=127.0.0.1:$port" export=disk mode=rw io-timeout=1
 
-# Keeps the export open all the time.
-mkfifo "$tmp/opened" "$tmp/end"
-export tmp
-nbdsh_run "$uri" <<'END' &
-import os
-open(os.environ["tmp"] + "/opened", "w").close()
-open(os.environ["tmp"] + "/end").close()
-END
-holder=$!
-timeout "$TIMEOUT_S" cat "$tmp/opened"
+holds_open "$uri"
 
 works() {
 	nbdsh_run "$uri" <<'END'
@@ -74,5 +66,4 @@ assert h.get_size() == 2 << 20
 h.pwrite(b"e" * 512, (2 << 20) - 512)
 h.flush()
 END
-timeout "$TIMEOUT_S" sh -c ": >'$tmp/end'"
-expect_exit $holder 0
+let_go

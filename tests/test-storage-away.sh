@@ -4,6 +4,7 @@
 # reload keeps the predecessor of an export whose storage cannot be opened; clients wait for the
 # storage.  A mistake in a file still changes nothing, and --strict is for who wants all or nothing.
 . ./tests/functions.sh
+. "$top_srcdir/tests/storage.sh"
 requires_server; requires_plugin
 requires nbdsh --version
 requires flock --version
@@ -119,18 +120,7 @@ server_is 0 'RTRS OK'
 
 # A reload whose storage is missing keeps the predecessor, also for a client that has it open.
 start_nbdkit "server=127.0.0.1:$server_port" export=changes
-mkfifo "$tmp/opened" "$tmp/end"
-export tmp
-nbdsh_run "$uri" <<'END' &
-import os
-tmp = os.environ["tmp"]
-open(tmp + "/opened", "w").close()
-open(tmp + "/end").close()
-h.pwrite(b"o" * 4096, 0)
-h.flush()
-END
-holder=$!
-timeout "$TIMEOUT_S" cat "$tmp/opened"
+holds_open "$uri" "h.pwrite(b'o' * 4096, 0); h.flush()"
 configure "$tmp/new"
 "$rtrsctl" --server reload >"$tmp/reload"
 grep "changes stale: export 'changes': '$tmp/new' cannot be opened: No such file" "$tmp/reload"
@@ -138,8 +128,7 @@ must_fail grep -e '-changes' "$tmp/reload"
 server_is 2 "CRITICAL - .*: changes stale: export 'changes': '$tmp/new' cannot be opened" ||
 	fail "the check says: $(cat "$tmp/check")"
 [ "$(export_has changes path)" = "$tmp/old" ] || fail "the predecessor has gone"
-timeout "$TIMEOUT_S" tee "$tmp/end" </dev/null
-expect_exit $holder 0
+let_go
 [ "$(head -c 4096 "$tmp/old" | tr -d o | wc -c)" = 0 ] || fail "the predecessor was not written to"
 truncate -s 2M "$tmp/new"
 wait_until "the new storage" server_is 0 'RTRS OK'
