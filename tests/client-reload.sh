@@ -26,9 +26,8 @@ path_again() {
 	wait_until "all paths" all_up
 }
 reconnects() {
-	"${ctl[@]}" --json stats | /usr/bin/python3 -c '
-import json, sys
-[s] = json.load(sys.stdin)["sessions"]
+	"${ctl[@]}" --json stats | with_json '
+[s] = a["sessions"]
 print(*[p["reconnects"] for p in s["paths"] if p["name"] == sys.argv[1]])' "$1"
 }
 came_back() {

@@ -78,18 +78,15 @@ shared_load_end() {
 
 server_show() { timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
 owns() {
-	server_show "$1" | /usr/bin/python3 -c '
-import json, sys
-states = {e["name"]: e["ana_state"] for e in json.load(sys.stdin)["exports"]}
+	server_show "$1" | with_json '
+states = {e["name"]: e["ana_state"] for e in a["exports"]}
 sys.exit(states[sys.argv[1]] != "optimized")' "$2"
 }
 owner() { owns a disk && echo a || echo b; }
 other_than() { [ "$1" = a ] && echo b || echo a; }
 path_states() {
 	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json show |
-		/usr/bin/python3 -c '
-import json, sys
-print(*sorted(p["state"] for p in json.load(sys.stdin)["sessions"][0]["paths"]))'
+		with_json 'print(*sorted(p["state"] for p in a["sessions"][0]["paths"]))'
 }
 stands_by() { [ "$(path_states)" = "connected standby" ]; }
 
@@ -136,9 +133,8 @@ state_of() { process_ended "$1" && echo ended || echo runs; }
 # Writes answered by the gateway: of "disk", of "flushed".
 written() {
 	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats |
-		/usr/bin/python3 -c '
-import json, sys
-exports = {e["name"]: e for e in json.load(sys.stdin)["exports"]}
+		with_json '
+exports = {e["name"]: e for e in a["exports"]}
 print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0
         for n in ("disk", "flushed")))'
 }

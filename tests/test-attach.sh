@@ -85,9 +85,8 @@ state left wish=1 pid=$$
 listed left gone
 state left wish=2 pid=$$
 listed left gone
-"$RTRS_ATTACH" --list --json | python3 -c "
-import json, sys
-one, = json.load(sys.stdin)
+"$RTRS_ATTACH" --list --json | with_json "
+one, = a
 assert (one['state'], one['pid'], one['size'], one['disk']) == ('gone', 0, 0, ''), one"
 
 # A process that ended before it had a device, or a file that is damaged: there is none.

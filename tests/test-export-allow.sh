@@ -37,9 +37,7 @@ from() {
 listed() {
 	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" \
 		>"$tmp/list.json"
-	/usr/bin/python3 -c '
-import json, sys
-print(*sorted(e["export-name"] for e in json.load(sys.stdin)["exports"]))' <"$tmp/list.json"
+	with_json 'print(*sorted(e["export-name"] for e in a["exports"]))' <"$tmp/list.json"
 }
 # opens NAME: of the client that was started last
 opens() {
@@ -96,9 +94,7 @@ while not os.path.exists("$1"):
 PY
 }
 paths_of() {
-	"${ctl[@]}" --json list | /usr/bin/python3 -c "
-import json, sys
-print(sum(len(s['paths']) for s in json.load(sys.stdin)['sessions'] if s['name'] == '$1'))"
+	"${ctl[@]}" --json list | with_json "print(sum(len(s['paths']) for s in a['sessions'] if s['name'] == '$1'))"
 }
 has_paths() {
 	[ "$(paths_of "$1")" = "$2" ]
@@ -144,9 +140,7 @@ not_open() {
 	[ "$(listed)" = all ]
 }
 one_closed() {
-	[ "$("${ctl[@]}" --json show | /usr/bin/python3 -c '
-import json, sys
-print([e["users"] for e in json.load(sys.stdin)["exports"] if e["name"] == "one"][0])')" = 0 ]
+	[ "$("${ctl[@]}" --json show | with_json 'print([e["users"] for e in a["exports"] if e["name"] == "one"][0])')" = 0 ]
 }
 wait_until "the end of the reader's device" one_closed
 not_open
@@ -166,9 +160,8 @@ expect_failure 1 "there is no option 'readonly' .did you mean read-only" \
 grep -q 'allow *127.0.0.2, 2001:db8::/32$' "$tmp/show"
 grep -q 'priority *idle$' "$tmp/show"
 json() {
-	"${ctl[@]}" --json show | /usr/bin/python3 -c "
-import json, sys
-e = {e['name']: e for e in json.load(sys.stdin)['exports']}
+	"${ctl[@]}" --json show | with_json "
+e = {e['name']: e for e in a['exports']}
 print($1)"
 }
 [ "$(json "e['one']['allow'], e['one']['priority'],

@@ -29,9 +29,7 @@ sample() {
 }
 # json EXPRESSION: of an answer to stats, a; exports called disk: the listed one, and removed ones.
 json() {
-	rtrsctl --json stats | /usr/bin/python3 -c '
-import json, sys
-a = json.load(sys.stdin)
+	rtrsctl --json stats | with_json '
 disks = [e for e in a["exports"] if e["name"] == "disk"]
 listed = [e for e in disks if e["storage"] != "removed"]
 removed = [e for e in disks if e["storage"] == "removed"]

@@ -26,9 +26,8 @@ listens() {
 paths() { "${ctl[@]}" list | sed -n 's/^ *path //p' | sort | tr '\n' ' '; }
 are_paths() { [ "$(paths)" = "$*" ]; }
 of_session() {
-	"${ctl[@]}" --json show | /usr/bin/python3 -c '
-import json, sys
-[s] = json.load(sys.stdin)["sessions"]
+	"${ctl[@]}" --json show | with_json '
+[s] = a["sessions"]
 print(s[sys.argv[1]])' "$1"
 }
 

@@ -14,7 +14,7 @@ start_server --control "$tmp/control.sock" "disk=$tmp/disk"
 # written BYTES: the server has so many.
 written() {
 	[ "$("$top_builddir/rtrsctl" --socket "$tmp/control.sock" --json stats |
-		/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["exports"][0]["stats"]["write"]["bytes"])')" -ge "$1" ]
+		with_json 'print(a["exports"][0]["stats"]["write"]["bytes"])')" -ge "$1" ]
 }
 
 start_nbdkit "127.0.0.1:$server_port" export=disk control="$tmp/nbdkit.sock"

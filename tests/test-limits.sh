@@ -24,9 +24,7 @@ ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 # json EXPRESSION: of the stats, a; disk is the export, and reads has the answered reads of each
 # session
 json() {
-	"${ctl[@]}" --json stats | /usr/bin/python3 -c "
-import json, sys
-a = json.load(sys.stdin)
+	"${ctl[@]}" --json stats | with_json "
 disk = [e for e in a['exports'] if e['name'] == 'disk'][0]
 reads = {s['name']: sum(p['stats']['read']['count'] for p in s['paths'])
          for s in a['sessions'] if s['devices']}

@@ -11,9 +11,8 @@ truncate -s 1M "$tmp/disk"
 listed() {
 	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" \
 		>"$tmp/list.json"
-	/usr/bin/python3 -c '
-import json, sys
-for export in json.load(sys.stdin)["exports"]:
+	with_json '
+for export in a["exports"]:
     print(export["export-name"])' <"$tmp/list.json"
 }
 

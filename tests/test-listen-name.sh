@@ -11,7 +11,7 @@ names_begin
 # listeners SOCKET: where the program at a control socket says that it listens.
 listeners() {
 	"$top_builddir/rtrsctl" --json --socket "$1" show |
-		python3 -c 'import json, sys; print(*json.load(sys.stdin)["listeners"])'
+		with_json 'print(*a["listeners"])'
 }
 
 v6=

@@ -12,9 +12,7 @@ printf '%s\n' '[server]' "listen = unix:$tmp/sock" "state-dir = $tmp/state" >"$c
 start_server --control "$tmp/control" --config "$conf"
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 exports() {
-	"${ctl[@]}" --json show | python3 -c '
-import json, sys
-for e in json.load(sys.stdin)["exports"]: print(e["name"], e["path"])'
+	"${ctl[@]}" --json show | with_json 'for e in a["exports"]: print(e["name"], e["path"])'
 }
 
 # long LENGTH BYTE: print a path of so many bytes, whose names consist of this byte.

@@ -72,9 +72,8 @@ is "rtrs_client_path_requests_total{$path,operation=\"write\"}" 10
 [ "$(tail -n 1 "$tmp/text")" = "# EOF" ] || fail "the text of OpenMetrics has no end"
 
 # No name of a session is a label.
-for word in $("$rtrsctl" --socket "$tmp/control.sock" --json show | /usr/bin/python3 -c '
-import json, sys
-s = json.load(sys.stdin)["sessions"][0]
+for word in $("$rtrsctl" --socket "$tmp/control.sock" --json show | with_json '
+s = a["sessions"][0]
 print(s["uuid"]); print(s["name"])'); do
 	must_fail grep -F -e "$word" "$tmp/text"
 done

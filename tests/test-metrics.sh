@@ -97,8 +97,8 @@ is "another method" "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url
 
 # No uuid and no name of a session is a label: each client that comes would make series anew.
 uuid=$("$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" --json show |
-	/usr/bin/python3 -c 'import json, sys
-s = json.load(sys.stdin)["sessions"][0]
+	with_json '
+s = a["sessions"][0]
 print(s["uuid"]); print(s["name"])')
 for word in $uuid; do
 	must_fail grep -F -e "$word" "$tmp/text"

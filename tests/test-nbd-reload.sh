@@ -52,9 +52,8 @@ size() {
 ends() { grep -c -E "client [0-9]+( of [0-9.:]+)?: connection ends: $1" "$gateway_log" || true; }
 # listed PYTHON: of ids, the sorted identities of the clients
 listed() {
-	"${ctl[@]}" --json clients | /usr/bin/python3 -c "
-import json, sys
-ids = sorted(c['identity'] for c in json.load(sys.stdin)['clients'])
+	"${ctl[@]}" --json clients | with_json "
+ids = sorted(c['identity'] for c in a['clients'])
 print(ids)
 assert $1"
 }

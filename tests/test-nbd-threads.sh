@@ -43,9 +43,8 @@ done
 # Each loop of a client ends with its reads: all have one after the last kill.
 has_read() {
 	"$top_builddir/rtrsctl" --socket "$tmp/server.ctl" --json stats >"$tmp/stats" || return
-	/usr/bin/python3 -c '
-import json, sys
-disk, = json.load(sys.stdin)["exports"]
+	with_json '
+disk, = a["exports"]
 sys.exit(disk["stats"]["read"]["bytes"] < 2 * 64 << 20)' <"$tmp/stats"
 }
 read_or_ended() { process_ended "$fio_pid" || has_read; }

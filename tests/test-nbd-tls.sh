@@ -86,9 +86,8 @@ qemu-img convert -n -W -m 8 -r 4M -f raw "${tls[@]}" --target-image-opts "$tmp/i
 convert=$!
 # The gateway has one client, which is past its handshakes.
 copies() {
-	"$top_builddir/rtrsctl" --socket "$tmp/gateway.ctl" --json clients | /usr/bin/python3 -c '
-import json, sys
-[client] = json.load(sys.stdin)["clients"]
+	"$top_builddir/rtrsctl" --socket "$tmp/gateway.ctl" --json clients | with_json '
+[client] = a["clients"]
 assert client["identity"] == "psk:alice" and client["state"] == "open", client'
 }
 for _ in 1 2; do

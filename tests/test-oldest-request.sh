@@ -28,9 +28,7 @@ must_be() { is "$@" || fail "the check says: $(cat "$tmp/check")"; }
 oldest() {
 	local kind=$1
 	shift
-	"$rtrsctl" "$@" --json show | /usr/bin/python3 -c '
-import json, sys
-print(json.load(sys.stdin)[sys.argv[1]][0]["oldest_ns"] // 1000000)' "$kind"
+	"$rtrsctl" "$@" --json show | with_json 'print(a[sys.argv[1]][0]["oldest_ns"] // 1000000)' "$kind"
 }
 
 # metric URL NAME: whole seconds.

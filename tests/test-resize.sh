@@ -12,10 +12,7 @@ mib=$((1 << 20))
 
 # json EXPRESSION PROGRAM: of the answer, a
 json() {
-	"$rtrsctl" --json --socket "$2" show | /usr/bin/python3 -c "
-import json, sys
-a = json.load(sys.stdin)
-print($1)"
+	"$rtrsctl" --json --socket "$2" show | with_json "print($1)"
 }
 
 # resizes FLAG: the same with a server that exports with ",FLAG"

@@ -39,9 +39,7 @@ from() {
 }
 listed() {
 	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" |
-		/usr/bin/python3 -c '
-import json, sys
-print(*sorted(e["export-name"] for e in json.load(sys.stdin)["exports"]))'
+		with_json 'print(*sorted(e["export-name"] for e in a["exports"]))'
 }
 opens() {
 	timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///$1?socket=$sock" >"$tmp/size" 2>"$tmp/why"
@@ -154,9 +152,8 @@ wait_line "$log" 'warning: .*path not set up: session name second of psk:gw2 is 
 cat "$tmp/clients"
 grep -E '^second +127\.0\.0\.1 +psk:gw2 +tcp +TLS1\.3 AES-128-GCM +[0-9]+ s +up' "$tmp/clients"
 touch -d '3 days ago' "$keys"
-"${ctl[@]}" --json clients | /usr/bin/python3 -c '
-import json, sys
-c, = [c for c in json.load(sys.stdin)["clients"] if c["session"] == "second"]
+"${ctl[@]}" --json clients | with_json '
+c, = [c for c in a["clients"] if c["session"] == "second"]
 assert c["identity"] == "psk:gw2" and c["ciphers"] == ["TLS1.3 AES-128-GCM"], c
 assert 0 <= c["key_age_ns"] < 86400e9, c'
 
@@ -226,9 +223,8 @@ writer() {
 }
 # has WHOM EXPORT ALLOWED: "rtrsctl clients" tells so
 has() {
-	"${ctl[@]}" --json clients | /usr/bin/python3 -c '
-import json, sys
-got = [e["allowed"] for c in json.load(sys.stdin)["clients"] if c["session"] == sys.argv[1]
+	"${ctl[@]}" --json clients | with_json '
+got = [e["allowed"] for c in a["clients"] if c["session"] == sys.argv[1]
        for e in c["exports"] if e["export"] == sys.argv[2]]
 assert got == [sys.argv[3] == "yes"], got' "$@"
 }

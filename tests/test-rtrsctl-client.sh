@@ -18,9 +18,7 @@ is() {
 
 # json EXPRESSION: of the session s, and of its paths p by name
 json() {
-	ask --json stats | /usr/bin/python3 -c "
-import json, sys
-a = json.load(sys.stdin)
+	ask --json stats | with_json "
 [s] = a['sessions']
 p = {x['name']: x for x in s['paths']}
 print($1)"

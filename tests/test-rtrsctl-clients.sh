@@ -23,9 +23,7 @@ start_nbdkit "$first" export=disk mode=ro transport=tcp sessname=idle
 
 # clients_are EXPRESSION: of the clients c by their session
 clients_are() {
-	"$rtrsctl" --json clients | /usr/bin/python3 -c "
-import json, sys
-a = json.load(sys.stdin)
+	"$rtrsctl" --json clients | with_json "
 assert a['ok'] and a['program'] == 'rtrs-server' and a['name'] == 'disk', a
 assert a['pid'] == $server_pid, a
 c = {x['session']: x for x in a['clients']}
@@ -69,9 +67,8 @@ grep -E '^idle +127\.0\.0\.1 +- +tcp +- +- +up +[0-9]+ s +disk \(ro\) +0 +0\.0$'
 "$rtrsctl" --gateway --pid "$busy" path disconnect "127.0.0.3@$second"
 wait_until "the end of a path" clients_are "c['busy']['peers'] == ['127.0.0.1']"
 clients_are "c['busy']['iops'] > 0"
-up_ns=$("$rtrsctl" --server --json show | /usr/bin/python3 -c '
-import json, sys
-print(*(s["up_ns"] for s in json.load(sys.stdin)["sessions"]
+up_ns=$("$rtrsctl" --server --json show | with_json '
+print(*(s["up_ns"] for s in a["sessions"]
         if s["name"] == "busy" and s["state"] == "up"))')
 "$rtrsctl" --gateway --pid "$busy" path reconnect "127.0.0.3@$second"
 wait_until "the path" clients_are "len(c['busy']['peers']) == 2"

@@ -12,9 +12,7 @@ rtrsctl=$top_builddir/rtrsctl
 json() {
 	local expression=$1
 	shift
-	"$rtrsctl" --json "${@:-stats}" | /usr/bin/python3 -c "
-import json, sys
-a = json.load(sys.stdin)
+	"$rtrsctl" --json "${@:-stats}" | with_json "
 ex = a['exports'][0]
 sessions = [s for s in a['sessions'] if s['devices']]
 sess = sessions[0] if sessions else None

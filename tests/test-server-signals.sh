@@ -88,7 +88,7 @@ start_nbdkit "server=unix:$tmp/rtrs.sock" export=disk control="$tmp/nbdkit.sock"
 export server_pid top_srcdir TIMEOUT_S
 in_flight() {
 	[ "$("$top_builddir/rtrsctl" --socket "$tmp/nbdkit.sock" --json show |
-		/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sessions"][0]["paths"][0]["inflight"])')" -ge 100 ]
+		with_json 'print(a["sessions"][0]["paths"][0]["inflight"])')" -ge 100 ]
 }
 nbdsh_run "$uri" <<'END' &
 import os, subprocess

@@ -13,9 +13,7 @@ start_server --config "$tmp/conf" --listen tcp://127.0.0.1:0
 ctl=("$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock")
 start_nbdkit "server=127.0.0.1:$server_port" export=disk sessname=gw1
 of_export() {
-	"${ctl[@]}" --json show | /usr/bin/python3 -c "
-import json, sys
-print(json.load(sys.stdin)['exports'][0]['$1'])"
+	"${ctl[@]}" --json show | with_json "print(a['exports'][0]['$1'])"
 }
 is() { [ "$(of_export size)" -eq $(($1 << 20)) ] || fail "the size is not $1 MiB"; }
 holds_open "$uri"

@@ -38,9 +38,8 @@ server_is() {
 
 # export_has NAME MEMBER: of the answer to "show".
 export_has() {
-	"$rtrsctl" --server --json show | /usr/bin/python3 -c '
-import json, sys
-ex = [e for e in json.load(sys.stdin)["exports"] if e["name"] == sys.argv[1]][0]
+	"$rtrsctl" --server --json show | with_json '
+ex = [e for e in a["exports"] if e["name"] == sys.argv[1]][0]
 print(ex[sys.argv[2]])' "$@"
 }
 

@@ -142,9 +142,8 @@ live_pid=$server_pid live_log=$server_log
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 # are NAME...: the identities of the clients
 are() {
-	"${ctl[@]}" --json clients | /usr/bin/python3 -c '
-import json, sys
-got = sorted(c["identity"] for c in json.load(sys.stdin)["clients"] if c["state"] == "up")
+	"${ctl[@]}" --json clients | with_json '
+got = sorted(c["identity"] for c in a["clients"] if c["state"] == "up")
 assert got == ["cert:" + name for name in sys.argv[1:]], got' "$@"
 }
 says() {

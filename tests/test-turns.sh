@@ -62,9 +62,7 @@ greedy() {
 
 # all_wait CONTROL LEAST: so many requests of the session are with the server.
 all_wait() {
-	"$top_builddir/rtrsctl" --socket "$1" --json show | /usr/bin/python3 -c "
-import json, sys
-a = json.load(sys.stdin)
+	"$top_builddir/rtrsctl" --socket "$1" --json show | with_json "
 n = sum(p['inflight'] for s in a['sessions'] for p in s['paths'])
 print(n, 'in flight', file=sys.stderr)
 sys.exit(n < $2)"
@@ -101,9 +99,7 @@ front() {
 # ahead: the most requests of others that entered the storage in front of one of "other", from its
 # arrival on.
 ahead() {
-	"$top_builddir/rtrsctl" --socket "$tmp/server.ctl" --json show | /usr/bin/python3 -c "
-import json, sys
-print(*(d['ahead_max'] for s in json.load(sys.stdin)['sessions'] for d in s['devices'] if d['export'] == 'other'))"
+	"$top_builddir/rtrsctl" --socket "$tmp/server.ctl" --json show | with_json "print(*(d['ahead_max'] for s in a['sessions'] for d in s['devices'] if d['export'] == 'other'))"
 }
 
 goes_on() {

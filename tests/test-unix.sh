@@ -126,9 +126,8 @@ wait_until "writes after the last restart" moved "$(mtime)"
 
 ctl() { timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" "$@"; }
 path_up() {
-	ctl --json show | python3 -c "
-import json, sys
-paths = json.load(sys.stdin)['sessions'][0]['paths']
+	ctl --json show | with_json "
+paths = a['sessions'][0]['paths']
 sys.exit({p['name']: p['state'] for p in paths}.get('$1') != 'connected')"
 }
 ctl path add "127.0.0.1:$server_port"
