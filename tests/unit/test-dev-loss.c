@@ -1,368 +1,194 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Losses of a device and the handles that are told: the order of epochs, which the simulation meets
- * by chance only. */
+ * by chance only.  A case is a line of steps; b: in front names a handle other than a.
+ *
+ *	b:open b:close		a handle comes or goes; a is there from the begin
+ *	wrote			by the handle
+ *	found 2			a loss, in epoch 2
+ *	flush 2 EIO		a FLUSH that is answered in epoch 2 with this
+ *	begin1 end1 2 EIO	the same in two steps, up to three at a time
+ *	asks1 2 EIO fail1	the end of what is no FLUSH; the end with another error
+ *	heir EIO		a handle opens, is answered so, and closes
+ *	reset			the server is another one
+ *	kept next		the process keeps what it knows; the next process, which has handle a
+ *	arrived			the user has the answer
+ *	loss? 1 untold? 1	is there something to lose; must the next process tell once more? */
 #include <errno.h>
 
 #include "dev-loss.h"
 #include "unit.h"
 
-struct device {
-	struct dev_loss loss;
-	struct dev_told told;
-};
+static struct dev_loss loss;
+static struct dev_told told[2];
+static struct dev_cover covers[4];
+static struct dev_loss_kept kept;
+static const char *current;		/* case */
 
-static void device_init(struct device *d)
+static int flush(struct dev_told *t, unsigned epoch, bool covers_all)
 {
-	dev_loss_init(&d->loss);
-	dev_told_init(&d->told, &d->loss);
-}
-
-static struct dev_cover begin(struct device *d)
-{
-	struct dev_cover cover;
-
-	dev_cover_begin(&cover, &d->told, &d->loss);
-	return cover;
-}
-
-/* A FLUSH from its begin to its end, answered in @epoch. */
-static int flush(struct device *d, unsigned epoch)
-{
-	struct dev_cover cover = begin(d);
-	int r = dev_loss_tell(&d->loss, &d->told, &cover, epoch, true);
-
-	if (r == 0)
-		dev_loss_flushed(&d->loss, &cover);
-	return r;
-}
-
-Test(dev_loss, is_told_once)
-{
-	struct device d;
-
-	device_init(&d);
-	cr_assert_eq(flush(&d, 1), 0);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(flush(&d, 2), -EIO);
-	cr_assert(dev_loss_unflushed(&d.loss), "a FLUSH that failed covers nothing");
-	cr_assert_eq(flush(&d, 2), 0);
-	cr_assert(!dev_loss_unflushed(&d.loss));
-}
-
-/* The server that answered had all; the loss of the next one is for the next FLUSH. */
-Test(dev_loss, later_than_the_answer)
-{
-	struct device d;
-	struct dev_cover cover;
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	cover = begin(&d);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &cover, 1, true), 0);
-	cr_assert_eq(flush(&d, 2), -EIO);
-}
-
-/* Of two losses the first is older than the answer. */
-Test(dev_loss, one_before_and_one_behind_the_answer)
-{
-	struct device d;
-	struct dev_cover cover;
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	cover = begin(&d);
-	dev_loss_found(&d.loss, 2);
-	dev_loss_found(&d.loss, 4);
-	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &cover, 3, true), -EIO);
-	cr_assert_eq(flush(&d, 4), -EIO, "the second loss is told, too");
-	cr_assert_eq(flush(&d, 4), 0);
-}
-
-/* An epoch that is over does not make later losses older than they are. */
-Test(dev_loss, found_in_an_epoch_that_is_over)
-{
-	struct device d;
-	struct dev_cover cover;
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 4);
-	cover = begin(&d);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &cover, 3, true), 0);
-	cr_assert_eq(flush(&d, 4), -EIO);
-	cr_assert_eq(flush(&d, 4), 0);
-}
-
-/* Each late write of an epoch is a loss; an answer of before is older than all of them. */
-Test(dev_loss, two_losses_of_an_epoch)
-{
-	struct device d;
-	struct dev_cover cover;
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	cover = begin(&d);
-	dev_loss_found(&d.loss, 2);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &cover, 1, true), 0);
-	cr_assert_eq(flush(&d, 2), -EIO);
-	cr_assert_eq(flush(&d, 2), 0);
-}
-
-/* ---- handles that are closed before they were told ---- */
-
-/* What the next FLUSH of a handle says that opens now, and is closed behind it. */
-static int flush_of_an_heir(struct device *d)
-{
-	struct dev_told heir;
 	struct dev_cover cover;
 	int r;
 
-	dev_told_init(&heir, &d->loss);
-	dev_cover_begin(&cover, &heir, &d->loss);
-	r = dev_loss_tell(&d->loss, &heir, &cover, d->loss.epoch, true);
-	dev_told_fini(&heir, &d->loss);
+	dev_cover_begin(&cover, t, &loss);
+	r = dev_loss_tell(&loss, t, &cover, epoch, true);
+	if (r == 0 && covers_all)
+		dev_loss_flushed(&loss, &cover);
 	return r;
 }
 
-Test(dev_loss, left_untold)
+static int heir(void)
 {
-	struct device d;
-	struct dev_told heir;
-	struct dev_cover cover;
+	struct dev_told t;
+	int r;
 
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 2);
-	dev_told_fini(&d.told, &d.loss);
-	dev_told_init(&heir, &d.loss);
-	dev_cover_begin(&cover, &heir, &d.loss);
-	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, false), -EIO);
-	dev_cover_begin(&cover, &heir, &d.loss);
-	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, true), -EIO);
-	dev_told_init(&d.told, &d.loss);
-	cr_assert_eq(flush(&d, 2), 0);
+	dev_told_init(&t, &loss);
+	r = flush(&t, loss.epoch, false);
+	dev_told_fini(&t, &loss);
+	return r;
 }
 
-/* The loss is found when the handle has gone. */
-Test(dev_loss, left_unflushed)
+static void next_process(void)
 {
-	struct device d;
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_told_fini(&d.told, &d.loss);
-	cr_assert_eq(flush_of_an_heir(&d), 0, "nothing is lost yet");
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(flush_of_an_heir(&d), -EIO);
-	cr_assert_eq(flush_of_an_heir(&d), 0);
+	dev_loss_fini(&loss);
+	dev_loss_init(&loss);
+	dev_loss_resume(&loss, &kept);
+	dev_told_init(&told[0], &loss);
 }
 
-/* A handle that opens between the leaving and the finding is told as each handle is, and pays. */
-Test(dev_loss, left_unflushed_and_came_back_before_it_was_found)
+/* The next word of @line: a number, EIO, or ok. */
+static int number(char **line)
 {
-	struct device d;
+	const char *word = strsep(line, " ");
 
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_told_fini(&d.told, &d.loss);
-	dev_told_init(&d.told, &d.loss);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(flush(&d, 2), -EIO);
-	cr_assert_eq(flush_of_an_heir(&d), 0);
+	cr_assert_not_null(word, "%s", current);
+	return !strcmp(word, "EIO") ? -EIO : atoi(word);
 }
 
-/* Handles whose writes were flushed, by whomever, leave nothing. */
-Test(dev_loss, left_flushed)
+/* Steps with a result, which stands behind them. */
+static bool step_told(const char *word, struct dev_told *t, char **line)
 {
-	struct device d;
-	struct dev_told other;
+	struct dev_cover *cover = &covers[word[strlen(word) - 1] & 3];
+	unsigned epoch = 0;
+	int r;
 
-	device_init(&d);
-	dev_told_init(&other, &d.loss);
-	dev_loss_wrote(&d.loss, &other);
-	cr_assert_eq(flush(&d, 1), 0);
-	dev_told_fini(&other, &d.loss);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(flush_of_an_heir(&d), 0);
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_told_fini(&d.told, &d.loss);
-	dev_told_init(&d.told, &d.loss);
-	cr_assert_eq(flush(&d, 1), 0);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(flush_of_an_heir(&d), 0);
+	if (!strncmp(word, "flush", 5) || !strncmp(word, "end", 3) || !strncmp(word, "asks", 4))
+		epoch = (unsigned)number(line);
+	if (!strcmp(word, "flush"))
+		r = flush(t, epoch, true);
+	else if (epoch)
+		r = dev_loss_tell(&loss, t, cover, epoch, *word == 'e');
+	else if (!strcmp(word, "heir"))
+		r = heir();
+	else if (!strcmp(word, "loss?"))
+		r = dev_loss_unflushed(&loss);
+	else if (!strcmp(word, "untold?"))
+		r = (int)kept.untold;
+	else
+		return false;
+	cr_assert_eq(r, number(line), "%s: %s: %d in front of \"%s\"", current, word, r,
+		     *line ? *line : "the end");
+	return true;
 }
 
-/* One that leaves with nothing to lose makes the debt of another one no younger. */
-Test(dev_loss, left_flushed_behind_one_unflushed)
+static void step(const char *word, struct dev_told *t, char **line)
 {
-	struct device d;
-	struct dev_told flushed;
+	struct dev_cover *cover = &covers[word[strlen(word) - 1] & 3];
 
-	device_init(&d);
-	dev_told_init(&flushed, &d.loss);
-	dev_loss_wrote(&d.loss, &flushed);
-	cr_assert_eq(flush(&d, 1), 0);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_told_fini(&d.told, &d.loss);
-	dev_told_init(&d.told, &d.loss);
-	dev_told_fini(&flushed, &d.loss);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(flush(&d, 2), -EIO);
-	cr_assert_eq(flush_of_an_heir(&d), 0);
+	if (step_told(word, t, line))
+		return;
+	if (!strcmp(word, "open"))
+		dev_told_init(t, &loss);
+	else if (!strcmp(word, "close"))
+		dev_told_fini(t, &loss);
+	else if (!strcmp(word, "wrote"))
+		dev_loss_wrote(&loss, t);
+	else if (!strcmp(word, "found"))
+		dev_loss_found(&loss, (unsigned)number(line));
+	else if (!strncmp(word, "begin", 5))
+		dev_cover_begin(cover, t, &loss);
+	else if (!strncmp(word, "fail", 4))
+		dev_cover_fail(cover, t, &loss);
+	else if (!strcmp(word, "reset"))
+		dev_loss_reset(&loss);
+	else if (!strcmp(word, "kept"))
+		dev_loss_keep(&loss, &kept);
+	else if (!strcmp(word, "next"))
+		next_process();
+	else if (!strcmp(word, "arrived"))
+		dev_told_arrived(t, &loss);
+	else
+		cr_assert_fail("%s: no step: %s", current, word);
 }
 
-/* A handle pays for those that left before it opened, not for one that left behind that. */
-Test(dev_loss, each_debt_has_its_heir)
+static void run(const char *name, const char *steps)
 {
-	struct device d;
-	struct dev_told first, heir;
-	struct dev_cover cover;
+	char text[256], *line = text, *word;
 
-	device_init(&d);
-	dev_told_init(&first, &d.loss);
-	dev_loss_wrote(&d.loss, &first);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 2);
-	dev_told_fini(&first, &d.loss);
-	dev_told_init(&heir, &d.loss);
-	dev_told_fini(&d.told, &d.loss);
-	dev_cover_begin(&cover, &heir, &d.loss);
-	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, true), -EIO);
-	cr_assert_eq(flush_of_an_heir(&d), -EIO);
-	cr_assert_eq(flush_of_an_heir(&d), 0);
-}
-
-Test(dev_loss, new_life)
-{
-	struct device d;
-
-	device_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 2);
-	dev_told_fini(&d.told, &d.loss);
-	dev_loss_reset(&d.loss);
-	cr_assert(!dev_loss_unflushed(&d.loss));
-	cr_assert_eq(flush_of_an_heir(&d), 0);
-}
-
-/* ---- the next process (client-kept.h) ---- */
-
-static struct dev_loss_kept kept;
-
-static void kept_init(struct device *d)
-{
+	current = name;
 	kept = (struct dev_loss_kept){ 0 };
-	dev_loss_init(&d->loss);
-	dev_loss_keep(&d->loss, &kept);
-	dev_told_init(&d->told, &d->loss);
-}
+	snprintf(text, sizeof(text), "%s", steps);
+	dev_loss_init(&loss);
+	if (strncmp(steps, "kept", 4))
+		dev_told_init(&told[0], &loss);
+	while ((word = strsep(&line, " "))) {
+		unsigned handle = word[1] == ':' ? (unsigned)(*word - 'a') : 0;
 
-/* The process of @d is killed: the device and the handle of the next one. */
-static void next_process(struct device *d)
-{
-	dev_loss_fini(&d->loss);
-	dev_loss_init(&d->loss);
-	dev_loss_resume(&d->loss, &kept);
-	dev_told_init(&d->told, &d->loss);
-}
-
-Test(dev_loss, next_process_knows_what_is_unflushed)
-{
-	struct device d;
-
-	kept_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	next_process(&d);
-	cr_assert(dev_loss_unflushed(&d.loss));
-	cr_assert_eq(flush(&d, 1), 0);
-	next_process(&d);
-	cr_assert(!dev_loss_unflushed(&d.loss));
-	cr_assert_eq(flush(&d, 1), 0);
-}
-
-/* Found before a handle opens, and behind it. */
-Test(dev_loss, next_process_finds_it)
-{
-	struct device d;
-
-	for (unsigned before = 0; before < 2; before++) {
-		kept_init(&d);
-		dev_loss_wrote(&d.loss, &d.told);
-		next_process(&d);
-		dev_loss_found(&d.loss, 2);
-		if (before)
-			dev_told_init(&d.told, &d.loss);
-		cr_assert_eq(flush(&d, 2), -EIO);
-		dev_told_arrived(&d.told, &d.loss);
-		cr_assert_eq(flush(&d, 2), 0);
-		next_process(&d);
-		cr_assert_eq(flush(&d, 1), 0);
+		cr_assert_lt(handle, ARRAY_SIZE(told));
+		step(word + (word[1] == ':' ? 2 : 0), &told[handle], &line);
 	}
 }
 
-/* Until the user has the answer. */
-Test(dev_loss, next_process_tells_once_more)
+Test(dev_loss, steps)
 {
-	struct device d;
+	static const struct { const char *name, *steps; } cases[] = {
+		{ "is told once, and a FLUSH that failed covers nothing",
+		  "flush 1 ok wrote found 2 flush 2 EIO loss? 1 flush 2 ok loss? 0" },
+		/* The server that answered had all; the loss of the next one is for the next. */
+		{ "later than the answer", "wrote begin1 found 2 end1 1 ok flush 2 EIO" },
+		{ "of two losses the first is older than the answer",
+		  "wrote begin1 found 2 found 4 end1 3 EIO flush 4 EIO flush 4 ok" },
+		/* An epoch that is over does not make later losses older than they are. */
+		{ "found in an epoch that is over",
+		  "wrote found 4 begin1 found 2 end1 3 ok flush 4 EIO flush 4 ok" },
+		/* Each late write of an epoch is a loss; an answer of before is older than all. */
+		{ "two losses of an epoch",
+		  "wrote begin1 found 2 found 2 end1 1 ok flush 2 EIO flush 2 ok" },
 
-	kept_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	dev_loss_found(&d.loss, 2);
-	next_process(&d);
-	cr_assert_eq(flush(&d, 1), -EIO);
-	cr_assert_eq(flush(&d, 1), 0);
-	next_process(&d);
-	cr_assert_eq(flush(&d, 1), -EIO);
-	dev_told_arrived(&d.told, &d.loss);
-	next_process(&d);
-	cr_assert_eq(flush(&d, 1), 0);
-}
+		/* Handles that are closed before they were told. */
+		{ "left untold", "wrote found 2 close b:open b:begin1 b:asks1 2 EIO b:begin1 "
+		  "b:end1 2 EIO open flush 2 ok" },
+		{ "left unflushed, and found later",
+		  "wrote close heir ok found 2 heir EIO heir ok" },
+		{ "opened between the leaving and the finding: told as each handle, and pays",
+		  "wrote close open found 2 flush 2 EIO heir ok" },
+		{ "left with writes that another handle flushed",
+		  "b:open b:wrote flush 1 ok b:close wrote found 2 heir ok" },
+		{ "left, and flushed by the next", "wrote close open flush 1 ok found 2 heir ok" },
+		{ "one that leaves with nothing to lose makes no other debt younger",
+		  "b:open b:wrote flush 1 ok wrote close open b:close found 2 flush 2 EIO heir ok" },
+		/* A handle pays for those that left before it opened, not for later ones. */
+		{ "each debt has its heir", "b:open b:wrote wrote found 2 b:close b:open close "
+		  "b:begin1 b:end1 2 EIO heir EIO heir ok" },
+		{ "another server", "wrote found 2 close reset loss? 0 heir ok" },
 
-/* Operations that were under way when one was told of a loss: their user sends them again. */
-Test(dev_loss, next_process_tells_all_that_were_under_way)
-{
-	struct dev_cover first, second, third;
-	struct device d;
+		/* The next process (client-kept.h). */
+		{ "the next process knows what is unflushed",
+		  "kept open wrote next loss? 1 flush 1 ok next loss? 0 flush 1 ok" },
+		{ "it finds the loss behind a handle", "kept open wrote next found 2 flush 2 EIO "
+		  "arrived flush 2 ok next flush 1 ok" },
+		{ "and in front of one", "kept open wrote next found 2 open flush 2 EIO arrived "
+		  "flush 2 ok next flush 1 ok" },
+		{ "it tells once more until the user has the answer",
+		  "kept open wrote found 2 next flush 1 EIO flush 1 ok next flush 1 EIO arrived "
+		  "next flush 1 ok" },
+		/* Operations under way when one was told of a loss: their user sends them again. */
+		{ "it tells all that were under way", "kept open wrote begin1 begin2 begin3 "
+		  "found 2 end1 2 EIO arrived untold? 1 end2 2 EIO fail3 untold? 1 begin1 "
+		  "arrived untold? 0" },
+		{ "an error that tells of no loss arrives, too", "kept open wrote begin1 fail1 "
+		  "arrived found 2 untold? 1 flush 2 EIO untold? 1 close untold? 0" },
+	};
 
-	kept_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	first = begin(&d);
-	second = begin(&d);
-	third = begin(&d);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &first, 2, true), -EIO);
-	dev_told_arrived(&d.told, &d.loss);
-	cr_assert_eq(kept.untold, 1, "two are under way");
-	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &second, 2, true), -EIO);
-	dev_cover_fail(&third, &d.told, &d.loss);
-	cr_assert_eq(kept.untold, 1, "an error is on its way");
-	begin(&d);		/* behind them */
-	dev_told_arrived(&d.told, &d.loss);
-	cr_assert_eq(kept.untold, 0);
-}
-
-/* An error that tells of no loss arrives, too. */
-Test(dev_loss, other_errors_arrive)
-{
-	struct dev_cover cover;
-	struct device d;
-
-	kept_init(&d);
-	dev_loss_wrote(&d.loss, &d.told);
-	cover = begin(&d);
-	dev_cover_fail(&cover, &d.told, &d.loss);
-	dev_told_arrived(&d.told, &d.loss);
-	dev_loss_found(&d.loss, 2);
-	cr_assert_eq(kept.untold, 1);
-	cr_assert_eq(flush(&d, 2), -EIO);
-	cr_assert_eq(kept.untold, 1);
-	dev_told_fini(&d.told, &d.loss);
-	cr_assert_eq(kept.untold, 0, "the handle was closed in good order");
+	for_each_case(c, cases)
+		run(c->name, c->steps);
 }
