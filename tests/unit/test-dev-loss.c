@@ -10,7 +10,7 @@
  *	asks1 2 EIO fail1	the end of what is no FLUSH; the end with another error
  *	heir EIO		a handle opens, is answered so, and closes
  *	reset			the server is another one
- *	kept next		the process keeps what it knows; the next process, which has handle a
+ *	kept next		the process keeps what it knows; the next one, with handle a
  *	arrived			the user has the answer
  *	loss? 1 untold? 1	is there something to lose; must the next process tell once more? */
 #include <errno.h>
@@ -165,7 +165,8 @@ Test(dev_loss, steps)
 		  "b:open b:wrote flush 1 ok b:close wrote found 2 heir ok" },
 		{ "left, and flushed by the next", "wrote close open flush 1 ok found 2 heir ok" },
 		{ "one that leaves with nothing to lose makes no other debt younger",
-		  "b:open b:wrote flush 1 ok wrote close open b:close found 2 flush 2 EIO heir ok" },
+		  "b:open b:wrote flush 1 ok wrote close open b:close found 2 flush 2 EIO "
+		  "heir ok" },
 		/* A handle pays for those that left before it opened, not for later ones. */
 		{ "each debt has its heir", "b:open b:wrote wrote found 2 b:close b:open close "
 		  "b:begin1 b:end1 2 EIO heir EIO heir ok" },

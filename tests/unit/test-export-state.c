@@ -108,153 +108,132 @@ static unsigned files_in(const char *path)
 	return n;
 }
 
-Test(export_state, a_restart_without_a_loss_is_told_by_nothing)
-{
-	uint64_t before;
-
-	add(&exports, "a=f");
-	take(&exports, "state");
-	before = store_losses(&exports);
-	cr_assert_eq(files_in("state"), 2);
-	export_sync_ended(export_sync_begun(exports_find(&exports, "a")));
-	next_server();
-	cr_assert_eq(files_in("state"), 1, "what tells nothing goes");
-
-	/* Other exports come and go without a word. */
-	add(&exports, "b=g");
-	add(&exports, "a=f");
-	take(&exports, "state");
-	cr_assert_eq(store_losses(&exports), before);
-	next_server_after_a_kill();
-	add(&exports, "a=f");
-	take(&exports, "state");
-	cr_assert_eq(store_losses(&exports), before);
-}
-
-Test(export_state, a_loss_is_told_for_ever)
-{
-	uint64_t before, lost;
-
-	add(&exports, "a=f");
-	add(&exports, "b=g");
-	take(&exports, "state");
-	before = store_losses(&exports);
-	export_sync_begun(exports_find(&exports, "a"));
-	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	export_sync_ended(store_state(exports_find(&exports, "a")->store));
-	lost = store_losses(&exports);
-	cr_assert_neq(lost, before);
-	next_server();
-	for (unsigned i = 0; i < 2; i++) {
-		/* Under another name it is the same file; the error itself ended with its
-		 * server. */
-		add(&exports, "other=f");
-		take(&exports, "state");
-		cr_assert_eq(store_losses(&exports), lost);
-		cr_assert_eq(export_sync_error(exports_find(&exports, "other")), 0);
-		if (i)
-			next_server();
-		else
-			next_server_after_a_kill();
-	}
-}
-
-/* Losses of two files do not cancel each other out. */
-Test(export_state, a_loss_here_is_none_there)
-{
-	uint64_t lost_a;
-
-	add(&exports, "a=f");
-	add(&exports, "b=g");
-	take(&exports, "state");
-	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	lost_a = store_losses(&exports);
-	next_server();
-	cr_assert_eq(system("rm state/file-*"), 0);
-	add(&exports, "a=f");
-	add(&exports, "b=g");
-	take(&exports, "state");
-	export_sync_failed(exports_find(&exports, "b"), -EIO);
-	cr_assert_neq(store_losses(&exports), lost_a);
-}
-
-Test(export_state, a_sync_without_an_end_is_a_loss_once)
-{
-	uint64_t before, lost;
-
-	add(&exports, "a=f");
-	take(&exports, "state");
-	before = store_losses(&exports);
-	export_sync_begun(exports_find(&exports, "a"));
-	next_server_after_a_kill();
-	add(&exports, "a=f");
-	take(&exports, "state");
-	lost = store_losses(&exports);
-	cr_assert_neq(lost, before);
-	next_server_after_a_kill();
-	add(&exports, "a=f");
-	take(&exports, "state");
-	cr_assert_eq(store_losses(&exports), lost);
-}
-
-/* A store that leaves a server that runs, and comes back. */
-static uint64_t leave_and_come(const char *between)
+/* A store that came to a server that runs. */
+static void take_one(struct export *ex, bool lock)
 {
 	char err[512] = "";
-	uint64_t gone;
 
-	exports_del(&exports, exports_find(&exports, "a"));
-	gone = store_losses(&exports);
-	cr_assert_eq(system(between), 0);
-	add(&exports, "a=f");
-	cr_assert_eq(store_losses(&exports), gone);
-	cr_assert_eq(exports_take(&exports, exports_find(&exports, "a"), true, err,
-				  sizeof(err)), 0);
-	cr_assert_eq(export_state_take(&exports, exports_find(&exports, "a")->store), 0);
-	return gone;
-}
-
-Test(export_state, a_store_that_leaves_and_comes_changes_nothing)
-{
-	static const char *const betweens[] = { "true", "rm state/file-*" };
-	uint64_t before, lost;
-
-	add(&exports, "b=g");
-	add(&exports, "a=f");
-	take(&exports, "state");
-	before = store_losses(&exports);
-	cr_assert_eq(leave_and_come("true"), before);
-	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	lost = store_losses(&exports);
-	cr_assert_neq(lost, before);
-	for_each_case(between, betweens) {
-		cr_assert_eq(leave_and_come(*between), lost);
-		cr_assert_eq(store_losses(&exports), lost);
-	}
-	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	cr_assert_neq(store_losses(&exports), lost, "another loss is told");
-}
-
-/* What readers saw fail is known when the file is written. */
-Test(export_state, comes_with_the_first_name_that_is_written)
-{
-	struct export *ex;
-	uint64_t lost;
-
-	ex = add(&exports, "a=f,readonly");
-	take(&exports, "state");
-	cr_assert_eq(files_in("state"), 1);
-	export_sync_failed(ex, -EIO);
-	lost = store_losses(&exports);
-	ex = add(&exports, "b=f");
+	if (lock)
+		cr_assert_eq(exports_take(&exports, ex, true, err, sizeof(err)), 0, "%s", err);
 	cr_assert_eq(export_state_take(&exports, ex->store), 0);
-	cr_assert_eq(files_in("state"), 2);
-	cr_assert_eq(store_losses(&exports), lost);
-	export_sync_begun(ex);
-	next_server_after_a_kill();
-	add(&exports, "a=f");
-	take(&exports, "state");
-	cr_assert_neq(store_losses(&exports), lost);
+}
+
+static uint64_t losses;			/* those of the last "mark" or "new" */
+
+/* What the server or its storage does with @value, an export or else; false: that is no step. */
+static bool act(const char *word, const char *value)
+{
+	struct export *ex = exports_find(&exports, value);
+
+	if (!strcmp(word, "next"))
+		next_server();
+	else if (!strcmp(word, "kill"))
+		next_server_after_a_kill();
+	else if (!strcmp(word, "forget"))
+		cr_assert_eq(system("rm state/file-*"), 0);
+	else if (!strcmp(word, "take"))
+		take(&exports, *value ? NULL : "state");
+	else if (!strcmp(word, "took") || !strcmp(word, "came"))
+		take_one(ex, *word == 'c');
+	else if (!strcmp(word, "leave"))
+		exports_del(&exports, ex);
+	else if (!strcmp(word, "sync"))
+		export_sync_begun(ex);
+	else if (!strcmp(word, "fail"))
+		export_sync_failed(ex, -EIO);
+	else if (!strcmp(word, "end"))
+		export_sync_ended(store_state(ex->store));
+	else
+		return false;
+	return true;
+}
+
+/* @told is what the losses are now. */
+static bool is_so(const char *word, const char *value, uint64_t told)
+{
+	struct export *ex = exports_find(&exports, value);
+
+	if (!strcmp(word, "mark"))
+		return true;
+	if (!strcmp(word, "same"))
+		return told == losses;
+	if (!strcmp(word, "new"))
+		return told != losses;
+	if (!strcmp(word, "files"))
+		return files_in("state") == strtoul(value, NULL, 10);
+	if (!strcmp(word, "fine"))
+		return !export_sync_error(ex);
+	return !strcmp(word, "syncing") && atomic_load(&store_state(ex->store)->syncing) == 1;
+}
+
+/* What a server goes through, in words:
+ *	a=f,readonly		it has the file as export a
+ *	take take:none		it starts, with its directory of states or without one
+ *	leave:a came:a took:a	a store goes, and comes to a server that runs, locked or as it is
+ *	sync:a fail:a end:a	a sync begins, has an error, ends
+ *	next kill		the next server, after one that ended or was killed
+ *	forget			somebody removes the files of states
+ *	mark same new		losses are noted, as noted, others (and noted)
+ *	files:2			so many files tell something
+ *	fine:a syncing:a	no error is told; one sync is under way */
+static void run(const char *steps)
+{
+	char text[256], *line = text, *word, *value;
+
+	snprintf(text, sizeof(text), "%s", steps);
+	while ((word = strsep(&line, " "))) {
+		if (strchr(word, '=')) {
+			add(&exports, word);
+			continue;
+		}
+		value = strchr(word, ':');
+		if (value)
+			*value++ = '\0';
+		else
+			value = word + strlen(word);
+		if (act(word, value))
+			continue;
+		cr_assert(is_so(word, value, store_losses(&exports)), "%s: not %s in front of "
+			  "\"%s\"", steps, word, line ? line : "the end");
+		if (!strcmp(word, "mark") || !strcmp(word, "new"))
+			losses = store_losses(&exports);
+	}
+}
+
+Test(export_state, steps)
+{
+	static const char *const cases[] = {
+		/* A restart without a loss is told by nothing; what tells nothing goes, and other
+		 * exports come and go without a word. */
+		"a=f take mark files:2 sync:a end:a next files:1 b=g a=f take same kill a=f take "
+		"same",
+		/* A loss is told for ever.  Under another name it is the same file; the error
+		 * itself ended with its server. */
+		"a=f b=g take mark sync:a fail:a end:a new next o=f take same fine:o kill o=f "
+		"take same fine:o",
+		/* Losses of two files do not cancel each other out. */
+		"a=f b=g take fail:a mark next forget a=f b=g take fail:b new",
+		/* A sync without an end is a loss, once. */
+		"a=f take mark sync:a kill a=f take new kill a=f take same",
+		/* A store that leaves and comes changes nothing, also without its file; another
+		 * loss is told. */
+		"b=g a=f take mark leave:a same a=f same came:a same fail:a new leave:a same a=f "
+		"same came:a same leave:a same forget a=f same came:a same fail:a new",
+		/* What readers saw fail is known when the file is written. */
+		"a=f,readonly take files:1 fail:a mark b=f took:b files:2 same sync:b kill a=f "
+		"take new",
+		/* What is only read keeps nothing; the same file, written under another name. */
+		"a=f,readonly take files:1 next a=f,readonly b=f take files:2 sync:a syncing:b "
+		"end:a",
+		/* Without a directory a server is another one. */
+		"a=f take:none mark next a=f take:none new",
+	};
+
+	for_each_case(steps, cases) {
+		run(*steps);
+		next_server();
+		cr_assert_eq(system("rm -rf state f g"), 0);
+	}
 }
 
 /* Whoever cannot know what was before is another one to all clients. */
@@ -270,63 +249,22 @@ Test(export_state, without_its_state_a_server_is_another_one)
 		"rm -r state && touch state",
 		"cd state && for f in *.state; do rm $f && mkdir $f; done",
 	};
-	uint64_t before;
 
 	for_each_case(cmd, damage) {
-		add(&exports, "a=f");
-		take(&exports, "state");
-		before = store_losses(&exports);
-		next_server_after_a_kill();
+		run("a=f take mark kill");
 		cr_assert_eq(system(*cmd), 0);
-		add(&exports, "a=f");
-		take(&exports, "state");
-		cr_assert_neq(store_losses(&exports), before, "%s", *cmd);
-		next_server();
+		run("a=f take new next");
 		cr_assert_eq(system("rm -rf state"), 0);
 	}
-	add(&exports, "a=f");
-	take(&exports, NULL);
-	before = store_losses(&exports);
-	next_server();
-	add(&exports, "a=f");
-	take(&exports, NULL);
-	cr_assert_neq(store_losses(&exports), before, "no directory");
 }
 
 /* Somebody empties the file of a server that runs: the server goes on, and the file is whole again
  * with the next sync. */
 Test(export_state, a_file_that_is_cut_short)
 {
-	uint64_t before, lost;
-
-	add(&exports, "a=f");
-	take(&exports, "state");
-	before = store_losses(&exports);
+	run("a=f take mark");
 	cr_assert_eq(system("cd state && for f in *.state; do : >$f; done"), 0);
-	export_sync_begun(exports_find(&exports, "a"));
-	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	export_sync_ended(store_state(exports_find(&exports, "a")->store));
-	lost = store_losses(&exports);
-	cr_assert_neq(lost, before);
-	next_server_after_a_kill();
-	add(&exports, "a=f");
-	take(&exports, "state");
-	cr_assert_eq(store_losses(&exports), lost);
-}
-
-Test(export_state, what_is_only_read_keeps_nothing)
-{
-	add(&exports, "a=f,readonly");
-	take(&exports, "state");
-	cr_assert_eq(files_in("state"), 1);
-	next_server();
-	add(&exports, "a=f,readonly");
-	add(&exports, "b=f");
-	take(&exports, "state");
-	cr_assert_eq(files_in("state"), 2, "the same file, written under another name");
-	export_sync_begun(exports_find(&exports, "a"));
-	cr_assert_eq(atomic_load(&store_state(exports_find(&exports, "b")->store)->syncing), 1);
-	export_sync_ended(store_state(exports_find(&exports, "a")->store));
+	run("sync:a fail:a end:a new kill a=f take same");
 }
 
 /* ---- locks ---- */

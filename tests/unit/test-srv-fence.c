@@ -53,17 +53,6 @@ Test(srv_fence, tag_newer)
 	cr_assert_not(srv_fence_tag_newer(0x80000002, 1));
 }
 
-Test(srv_fence, alone)
-{
-	struct srv_fence_node a;
-
-	for (unsigned round = 0; round < 3; round++) {
-		cr_assert(arrive_enter(&a, 2, 0));
-		cr_assert(srv_fence_turn(&fence, 2, &a));
-		cr_assert_null(srv_fence_leave(&fence, 2, &a));
-	}
-}
-
 Test(srv_fence, ids_are_independent)
 {
 	struct srv_fence_node n[DEPTH];
@@ -74,47 +63,6 @@ Test(srv_fence, ids_are_independent)
 		cr_assert(srv_fence_turn(&fence, i, &n[i]), "id %u", i);
 	for (unsigned i = 0; i < DEPTH; i++)
 		cr_assert_null(srv_fence_leave(&fence, i, &n[i]), "id %u", i);
-}
-
-Test(srv_fence, newer_copy_waits_until_the_older_has_left)
-{
-	struct srv_fence_node older, newer;
-
-	cr_assert(arrive_enter(&older, 0, 0));
-	cr_assert_not(arrive_enter(&newer, 0, 0));
-	cr_assert_eq(srv_fence_leave(&fence, 0, &older), &newer);
-	cr_assert_null(srv_fence_leave(&fence, 0, &newer));
-}
-
-/* Three lives of a path: the first copy is in the storage, the second was held when its path died,
- * the third is the one that counts.  They come out in the order in which they arrived. */
-Test(srv_fence, order_of_arrival)
-{
-	struct srv_fence_node life[3];
-
-	cr_assert(arrive_enter(&life[0], 1, 0));
-	cr_assert_not(arrive_enter(&life[1], 1, 0));
-	cr_assert_not(arrive_enter(&life[2], 1, 0));
-	cr_assert_eq(srv_fence_leave(&fence, 1, &life[0]), &life[1]);
-	cr_assert_eq(srv_fence_leave(&fence, 1, &life[1]), &life[2]);
-	cr_assert_null(srv_fence_leave(&fence, 1, &life[2]));
-}
-
-/* A node is reused the moment it has left, as a chunk is when its answer arrives. */
-Test(srv_fence, reuse_while_another_runs)
-{
-	struct srv_fence_node a, b;
-
-	cr_assert(arrive_enter(&a, 3, 0));
-	cr_assert_not(arrive_enter(&b, 3, 0));
-	for (unsigned round = 0; round < 5; round++) {
-		cr_assert_eq(srv_fence_leave(&fence, 3, &a), &b);
-		cr_assert_not(arrive_enter(&a, 3, 0));
-		cr_assert_eq(srv_fence_leave(&fence, 3, &b), &a);
-		cr_assert_not(arrive_enter(&b, 3, 0));
-	}
-	cr_assert_eq(srv_fence_leave(&fence, 3, &a), &b);
-	cr_assert_null(srv_fence_leave(&fence, 3, &b));
 }
 
 static bool runs(unsigned id, uint32_t tag)
@@ -128,71 +76,79 @@ static bool runs(unsigned id, uint32_t tag)
 	return turn;
 }
 
-/* An older copy that is read when the newer one has left, and when its number has been used
- * again. */
-Test(srv_fence, older_tag_does_not_run)
+/* One step of the copies a, b and c, as it stands in the table; true if it went so. */
+static bool step(struct srv_fence_node *copies, unsigned id, const char *word)
 {
-	cr_assert(runs(0, 5));
-	cr_assert_not(runs(0, 4));
-	cr_assert_not(runs(0, 5));
-	cr_assert(runs(0, 6));
-	cr_assert_not(runs(0, 4));
-	cr_assert(runs(1, 4));
+	struct srv_fence_node *a = &copies[(*word - 'a') & 3], *b = &copies[(word[2] - 'a') & 3];
+	uint32_t tag = (uint32_t)strtoul(word + 2, NULL, 10);
+
+	switch (word[1]) {
+	case '+':
+		return arrive_enter(a, id, tag);
+	case '-':
+		return !arrive_enter(a, id, tag);
+	case '*':
+		arrive(a, id, tag);
+		return true;
+	case '>':
+		return enter(a, id);
+	case '!':
+		return srv_fence_turn(&fence, id, a);
+	case '?':
+		return !srv_fence_turn(&fence, id, a);
+	case '~':
+		return !srv_fence_newer(&a->order, &b->order);
+	case '<':
+		return srv_fence_leave(&fence, id, a) == (word[2] ? b : NULL);
+	}
+	return false;
 }
 
-Test(srv_fence, tags_wrap)
+/* Copies of a request with tags, or without (0):
+ *	a+5 b-5		arrives and has its turn, or waits for it; a*5 a> is the former in two steps
+ *	a! a?		runs, or does not
+ *	a<b a<		leaves, and b is the next one, or nobody
+ *	b~a		is not newer
+ *	5! 5?		one alone, from its arrival to its end, runs or does not */
+Test(srv_fence, steps)
 {
-	cr_assert(runs(0, UINT32_MAX - 1));
-	cr_assert(runs(0, UINT32_MAX));
-	cr_assert(runs(0, 1));
-	cr_assert_not(runs(0, UINT32_MAX));
-	cr_assert(runs(0, 2));
-}
+	static const struct { unsigned id; const char *steps; } cases[] = {
+		{ 2, "a+0 a! a< a+0 a! a< a+0 a! a<" },
+		/* A newer copy waits until the older one has left; here three lives of a path: the
+		 * first copy is in the storage, the second was held when its path died, the third
+		 * is the one that counts. */
+		{ 0, "a+0 b-0 a<b b<" }, { 1, "a+0 b-0 c-0 a<b b<c c<" },
+		/* A node is reused the moment it has left, as a chunk is when its answer arrives. */
+		{ 3, "a+0 b-0 a<b a-0 b<a b-0 a<b a-0 b<a b-0 a<b b<" },
+		/* An older copy that is read when the newer one has left, and when its number has
+		 * been used again; tags wrap. */
+		{ 0, "5! 4? 5? 6! 4?" }, { 1, "4!" },
+		{ 2, "4294967294! 4294967295! 1! 4294967295? 2!" },
+		/* The older copy has been read and waits, while the newer one overtakes it on the
+		 * way to the queue. */
+		{ 1, "a+8 a! b-7 b~a a<b b? b<" },
+		/* What left without running (its path had died) is no reason to refuse an older
+		 * one: it is to be done again. */
+		{ 3, "a+8 a< 7!" },
+		/* Without tags: between its reading and the fence another one has come, was done
+		 * and answered. */
+		{ 2, "a*0 0! a> a? a<" },
+		/* A client that has tags from now on, or none any more: by arrival. */
+		{ 0, "0! 0! 1! 0! 1!" },
+	};
 
-/* The older copy has been read and waits, while the newer one overtakes it on the way to the
- * queue. */
-Test(srv_fence, older_tag_behind_the_newer)
-{
-	struct srv_fence_node older, newer;
+	for_each_case(c, cases) {
+		struct srv_fence_node copies[4] = { 0 };
+		char text[128], *line = text, *word;
 
-	cr_assert(arrive_enter(&newer, 0, 8));
-	cr_assert(srv_fence_turn(&fence, 0, &newer));
-	cr_assert_not(arrive_enter(&older, 0, 7));
-	cr_assert_not(srv_fence_newer(&older.order, &newer.order));
-	cr_assert_eq(srv_fence_leave(&fence, 0, &newer), &older);
-	cr_assert_not(srv_fence_turn(&fence, 0, &older));
-	cr_assert_null(srv_fence_leave(&fence, 0, &older));
-}
+		snprintf(text, sizeof(text), "%s", c->steps);
+		while ((word = strsep(&line, " "))) {
+			uint32_t tag = (uint32_t)strtoul(word, NULL, 10);
+			bool right = strchr("abc", *word) ? step(copies, c->id, word) :
+				     runs(c->id, tag) == (word[strlen(word) - 1] == '!');
 
-/* What left without running (its path had died) is no reason to refuse an older one: it is to be
- * done again. */
-Test(srv_fence, only_what_ran_counts)
-{
-	struct srv_fence_node newer;
-
-	cr_assert(arrive_enter(&newer, 0, 8));
-	cr_assert_null(srv_fence_leave(&fence, 0, &newer));
-	cr_assert(runs(0, 7));
-}
-
-/* Without tags: between its reading and the fence another one has come, was done and answered. */
-Test(srv_fence, older_arrival_does_not_run)
-{
-	struct srv_fence_node older;
-
-	arrive(&older, 0, 0);
-	cr_assert(runs(0, 0));
-	cr_assert(enter(&older, 0));
-	cr_assert_not(srv_fence_turn(&fence, 0, &older));
-	cr_assert_null(srv_fence_leave(&fence, 0, &older));
-}
-
-/* A client that has tags from now on, or none any more: by arrival. */
-Test(srv_fence, tag_beside_none)
-{
-	cr_assert(runs(0, 0));
-	cr_assert(runs(0, 0));
-	cr_assert(runs(0, 1));
-	cr_assert(runs(0, 0));
-	cr_assert(runs(0, 1));
+			cr_assert(right, "%s: not %s in front of \"%s\"", c->steps, word,
+				  line ? line : "the end");
+		}
+	}
 }
