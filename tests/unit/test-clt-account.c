@@ -261,39 +261,78 @@ Test(clt_account, greedy_ones_become_equal)
 
 /* ---- who is next ---- */
 
-/* An account whose line is long does not keep others' operations: of two permits each gets one in
- * its turn. */
-Test(clt_account, turns)
-{
-	struct user greedy[6], small[2], last;
+static struct user users['z' - 'a' + 1];
 
-	world(3, 4);			/* two permits */
-	cr_assert(begins(&greedy[0], &accounts[0], CLT_OP_IO));
-	for (unsigned i = 1; i < 6; i++)
-		cr_assert_not(begins(&greedy[i], &accounts[0], CLT_OP_IO));
-	cr_assert(begins(&last, &accounts[3], CLT_OP_IO));
-	cr_assert_not(begins(&small[0], &accounts[1], CLT_OP_IO));
-	cr_assert_not(begins(&small[1], &accounts[2], CLT_OP_IO));
-	nlooks = 0;
-	ends(&greedy[0]);
-	cr_assert_eq(nlooks, 1u);
-	cr_assert_not(asks(&small[0]));
-	/* Its account holds none, and is the first in turn. */
-	cr_assert(asks(&greedy[1]));
-	ends(&greedy[1]);
-	cr_assert(asks(&small[0]));
-	ends(&small[0]);
-	cr_assert(asks(&small[1]));
-	ends(&small[1]);
-	cr_assert(asks(&greedy[2]));
-	ends(&last);				/* a second permit would be the last free one */
-	cr_assert_not(asks(&greedy[3]));
-	for (unsigned i = 2; i < 5; i++) {
-		ends(&greedy[i]);
-		cr_assert(asks(&greedy[i + 1]), "%u", i);
+/* A step of the user @word begins with; false if it did not go so. */
+static bool step(const char *word)
+{
+	struct user *u = &users[*word - 'a'];
+
+	switch (word[strlen(word) - 1]) {
+	case '!':
+		return asks(u);
+	case '?':
+		return !asks(u);
+	case '.':
+		ends(u);
+		return true;
+	case '<':
+		clt_slot_leave(&u->op);
+		return true;
 	}
-	ends(&greedy[5]);
-	world_end(4);
+	return begins(u, word[1] == '*' ? NULL : &accounts[word[1] - '0'],
+		      word[1] == '*' ? CLT_OP_FREE : CLT_OP_IO) == (word[2] == '+');
+}
+
+/* Users, with one operation each:
+ *	a0+ b0- m*-	begins for account 0 and has a permit, or waits; a user message
+ *	a! a?		asks again, and has it now or not yet
+ *	a. a<		ends; leaves the line
+ *	( )		a pass begins and ends
+ *	looks=2		so many were told to ask since the last one began */
+Test(clt_account, steps)
+{
+	static const struct { unsigned permits, accounts; const char *steps; } cases[] = {
+		/* An account whose line is long does not keep others' operations: of two permits
+		 * each gets one in its turn.  The account of b holds none, and is the first in
+		 * turn; when z ends, a second permit would be the last free one. */
+		{ 3, 4, "a0+ b0- c0- d0- e0- f0- z3+ s1- t2- a. looks=1 s? b! b. s! s. t! t. c! "
+		  "z. d? c. d! d. e! e. f! f." },
+		/* What becomes free in a pass is given when it ends, and all at once; nothing stays
+		 * of it. */
+		{ 3, 2, "a0+ b1+ c0- d1- ( a. b. looks=0 ) looks=2 c! d! ( ) looks=2 c. d." },
+		/* Operations of an account keep their order, also behind one that leaves. */
+		{ 2, 2, "a0+ b0- c0- d0- b< a. d? c! c. d! d." },
+		/* A permit that was laid aside for an operation that leaves goes to the next
+		 * account. */
+		{ 2, 3, "a0+ b1- c2- a. b< c! c." },
+		/* User messages have no share, and stand in front; m has the control slot. */
+		{ 2, 2, "a0+ b0- m*+ n*- a. b? n! n. b! b. m." },
+	};
+
+	for_each_case(c, cases) {
+		char text[128], *line = text, *word;
+
+		world(c->permits, c->accounts);
+		snprintf(text, sizeof(text), "%s", c->steps);
+		while ((word = strsep(&line, " "))) {
+			bool right = true;
+
+			if (*word == '(')
+				clt_pass_begin();
+			else if (*word == ')')
+				clt_pass_end();
+			else if (!strncmp(word, "looks=", 6))
+				right = nlooks == strtoul(word + 6, NULL, 10);
+			else
+				right = step(word);
+			cr_assert(right, "%s: not %s in front of \"%s\"", c->steps, word,
+				  line ? line : "the end");
+			if (strpbrk(word, "+-"))
+				nlooks = 0;
+		}
+		world_end(c->accounts);
+	}
 }
 
 /* Give back @n of the @left permits of accounts[2] in a pass. */
@@ -341,89 +380,6 @@ Test(clt_account, a_turn_is_a_few)
 		}
 	}
 	world_end(3);
-}
-
-/* What becomes free in a pass is given when it ends, and all at once. */
-Test(clt_account, passes)
-{
-	struct user a[2], b[2];
-
-	world(3, 2);				/* two permits */
-	cr_assert(begins(&a[0], &accounts[0], CLT_OP_IO));
-	cr_assert(begins(&b[0], &accounts[1], CLT_OP_IO));
-	cr_assert_not(begins(&a[1], &accounts[0], CLT_OP_IO));
-	cr_assert_not(begins(&b[1], &accounts[1], CLT_OP_IO));
-	nlooks = 0;
-	clt_pass_begin();
-	ends(&a[0]);
-	ends(&b[0]);
-	cr_assert_eq(nlooks, 0u);
-	clt_pass_end();
-	cr_assert_eq(nlooks, 2u);
-	cr_assert(asks(&a[1]) && asks(&b[1]));
-	/* Nothing stays of it. */
-	clt_pass_begin();
-	clt_pass_end();
-	cr_assert_eq(nlooks, 2u);
-	ends(&a[1]);
-	ends(&b[1]);
-	world_end(2);
-}
-
-/* Operations of an account keep their order, also behind one that leaves the line. */
-Test(clt_account, order_of_an_account)
-{
-	struct user u[4];
-
-	world(2, 2);				/* one permit */
-	cr_assert(begins(&u[0], &accounts[0], CLT_OP_IO));
-	for (unsigned i = 1; i < 4; i++)
-		cr_assert_not(begins(&u[i], &accounts[0], CLT_OP_IO));
-	clt_slot_leave(&u[1].op);
-	ends(&u[0]);
-	cr_assert_not(asks(&u[3]));
-	cr_assert(asks(&u[2]));
-	ends(&u[2]);
-	cr_assert(asks(&u[3]));
-	ends(&u[3]);
-	world_end(2);
-}
-
-/* A permit that was laid aside for an operation that leaves goes to the next account. */
-Test(clt_account, granted_and_given_up)
-{
-	struct user a, b, c;
-
-	world(2, 3);
-	cr_assert(begins(&a, &accounts[0], CLT_OP_IO));
-	cr_assert_not(begins(&b, &accounts[1], CLT_OP_IO));
-	cr_assert_not(begins(&c, &accounts[2], CLT_OP_IO));
-	ends(&a);
-	clt_slot_leave(&b.op);
-	cr_assert_eq(atomic_load(&accounts[1].held), 0u);
-	cr_assert(asks(&c));
-	ends(&c);
-	world_end(3);
-}
-
-/* User messages have no share, and stand in front. */
-Test(clt_account, user_messages_first)
-{
-	struct user greedy[2], message[2];
-
-	world(2, 2);
-	cr_assert(begins(&greedy[0], &accounts[0], CLT_OP_IO));
-	cr_assert_not(begins(&greedy[1], &accounts[0], CLT_OP_IO));
-	cr_assert(begins(&message[0], NULL, CLT_OP_FREE));	/* the control slot */
-	cr_assert_not(begins(&message[1], NULL, CLT_OP_FREE));
-	ends(&greedy[0]);
-	cr_assert_not(asks(&greedy[1]));
-	cr_assert(asks(&message[1]));
-	ends(&message[1]);
-	cr_assert(asks(&greedy[1]));
-	ends(&greedy[1]);
-	ends(&message[0]);
-	world_end(2);
 }
 
 /* ---- what lets those that wait go on ---- */
