@@ -377,6 +377,51 @@ Test(opt_file, quotes)
 	}
 }
 
+/* What libinih, which took lines apart before, read of files, and where it saw mistakes. */
+Test(opt_file, as_libinih_read)
+{
+	static const struct { const char *text, *mistakes, *dir, *hosts, *disks; } cases[] = {
+		{ "[server]\ndir: a:b=c\nhost = x:y ;z\n", "", "a:b=c", "x:y ", "" },
+		{ "[server]\ndir = a;b\nhost = a ; b ; c\n", "", "a;b", "a ", "" },
+		{ "[server]\ndir =; d\nhost = ;c\n= 4\n", "3 4 ", "; d", "", "" },
+		{ "[server]\ndir = a \"quoted \"\nhost = 'a'\nhost = \\n\\\n", "",
+		  "a \"quoted \"", "'a' \\n\\ ", "" },
+		{ "[server]\nhost = a\n  b\n  host = c\n", "3 ", NULL, "a c ", "" },
+		{ "[server]\ndir = \xc3\xa4\xff\x01\n\xc3\xa4 = b\n", "3 ", "\xc3\xa4\xff\x01", "",
+		  "" },
+		{ "[ server ]\nhost = a\n[server] # behind\nhost = b\n[server\nhost = c\n", "1 5 ",
+		  NULL, "b ", "" },
+		{ "[disk \"a]b\"]\npath = x\n[disk  \t \"c\"]\npath = y\n[disk\"d\"]\npath = z\n",
+		  "1 ", NULL, "", "c=y d=z " },
+		{ "[disk \"a;b ;c\"]\npath = x\n[disk \"\xc3\xa9 # e\"]\npath = y\n"
+		  "[disk \"f\"g\"]\npath = z\n", "", NULL, "", "a;b ;c=x \xc3\xa9 # e=y f\"g=z " },
+		{ "[disk \"a\"] ; [server]\npath = /a b  c\t\n[disk a]\npath = x\n", "3 ", NULL,
+		  "", "a=/a b  c " },
+		{ "", "", NULL, "", "" }, { "\n\n", "", NULL, "", "" }, { "#", "", NULL, "", "" },
+		{ ";", "", NULL, "", "" }, { " ", "", NULL, "", "" }, { "[", "1 ", NULL, "", "" },
+		{ "=", "1 ", NULL, "", "" }, { "a", "1 ", NULL, "", "" },
+		{ "[]", "1 ", NULL, "", "" }, { "]=", "1 ", NULL, "", "" },
+	};
+
+	for_each_case(c, cases) {
+		char mistakes[64] = "", disks[256] = "";
+		struct all all;
+
+		for (const char *told = read_text(&all, c->text); *told;
+		     told = strchr(told, '|') + 1)
+			sprintf(mistakes + strlen(mistakes), "%d ", atoi(told));
+		for (unsigned i = 0; i < all.ndisks; i++)
+			sprintf(disks + strlen(disks), "%s=%s ", all.disks[i].title,
+				all.disks[i].path);
+		cr_assert_str_eq(mistakes, c->mistakes, "%s", c->text);
+		cr_assert_str_eq(disks, c->disks, "%s", c->text);
+		cr_assert_str_eq(all.server.hosts, c->hosts, "%s", c->text);
+		cr_assert_eq(!all.server.dir, !c->dir, "%s", c->text);
+		if (c->dir)
+			cr_assert_str_eq(all.server.dir, c->dir);
+	}
+}
+
 Test(opt_file, any_bytes)
 {
 	static const char zero[] = "[server]\nlock\0=yes\nhost=a\n";
