@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients that say nothing: each waits for a time-out of the server, 45 s in all.
+# Clients that say nothing: each waits for a time-out of the server, half a minute in all.
 . ./tests/functions.sh
 [ -n "${SLOW_TESTS-}" ] || skip "takes 45 s: set SLOW_TESTS=yes (check.sh --full does)"
 requires_server

@@ -289,7 +289,8 @@ static void comeback_run(const void *arg)
 
 const struct hgroup comeback_cases = HGROUP("comeback", comeback_rows, comeback_run);
 
-/* ---- silence; run at once, because each takes the server's time-out ---- */
+/* ---- silence; run at once, because each takes the server's time-out.  tests/sim/test-sim-srv.c has
+ * that of paths in set-up, by its own clock ---- */
 
 static void expect_end_within(int fd, unsigned seconds)
 {
@@ -352,40 +353,6 @@ static void silent_in_info(void)
 	expect_end_within(fd, 60);
 }
 
-static void ends_in_set_up(struct hpath *p, unsigned ncons)
-{
-	uint64_t deadline = hnow_ms() + 60000;
-	unsigned closed = 0;
-
-	while (closed < ncons) {
-		if (!hpump(deadline))
-			die("a path in set-up lives after 60 s");
-		closed = 0;
-		for (unsigned i = 0; i < p->cid_num; i++)
-			closed += p->cons[i].state == H_CLOSED;
-	}
-}
-
-static void connections_missing(void)
-{
-	struct hpath *p = hpath_new();
-
-	p->cid_num = 3;
-	expect_outcome(hpath_connect(p, 0), 0);
-	expect_outcome(hpath_connect(p, 2), 0);
-	ends_in_set_up(p, 2);
-}
-
-static void all_but_info(void)
-{
-	struct hpath *p = hpath_new();
-
-	p->cid_num = 3;
-	for (uint16_t i = 0; i < p->cid_num; i++)
-		expect_outcome(hpath_connect(p, i), 0);
-	ends_in_set_up(p, p->cid_num);
-}
-
 static void heartbeats_unanswered(void)
 {
 	struct hpath *p = hpath_new();
@@ -402,27 +369,13 @@ static void heartbeats_unanswered(void)
 		die("cut after %llu ms", (unsigned long long)(hnow_ms() - start));
 }
 
-/* Answering keeps an idle path alive. */
-static void heartbeats_answered(void)
-{
-	struct hpath *p = hpath_ready("good", RNBD_ACCESS_RO);
-	uint64_t end = hnow_ms() + 45000;
-
-	while (hpump(end))
-		expect(!hpath_any_closed(p));
-	expect_outcome(hpath_sess_info(p), 0);
-}
-
 static const struct life_row slow_rows[] = {
 	{ "stranger", silent_stranger },
 	{ "in a header", silent_in_a_header },
 	{ "a byte a second", trickle },
 	{ "before INFO_REQ", silent_before_info },
 	{ "in INFO_REQ", silent_in_info },
-	{ "connections missing", connections_missing },
-	{ "no INFO_REQ", all_but_info },
 	{ "heartbeats unanswered", heartbeats_unanswered },
-	{ "no: heartbeats answered", heartbeats_answered },
 };
 
 const struct hgroup slow_cases = {

@@ -1043,7 +1043,6 @@ SIM_TEST(come_back_of_a_lost_machine)
 			"[  3.019] srv sess: device 0 opened: disk0, rw\n");
 }
 
-/* A dead session whose requests are still in the storage keeps its name from nobody. */
 /* A client without our extension gives up what was in flight; its device is not open again before
  * the storage has done with that, however long it takes. */
 SIM_TEST(come_back_of_a_client_that_gives_up)
@@ -1106,6 +1105,7 @@ SIM_TEST(path_that_flaps)
 	CHECK(!raw_clt_lost(&clt) && !srv_flaps_next(&srv->flaps, NULL));
 }
 
+/* A dead session whose requests are still in the storage keeps its name from nobody. */
 SIM_TEST(name_of_a_dead_session)
 {
 	struct sim_disk *d;
