@@ -21,7 +21,6 @@ start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf" 
 	--metrics "unix:$tmp/metrics" "other=mem:1M"
 rtrsctl() { timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" "$@"; }
 
-is() { [ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"; }
 # sample SAMPLE: its value in the metrics.
 sample() {
 	curl -s --unix-socket "$tmp/metrics" http://localhost/metrics >"$tmp/text"

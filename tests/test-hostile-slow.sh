@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Clients that say nothing: each waits for a time-out of the server, half a minute in all.
 . ./tests/functions.sh
-[ -n "${SLOW_TESTS-}" ] || skip "takes 45 s: set SLOW_TESTS=yes (check.sh --full does)"
+[ -n "${SLOW_TESTS-}" ] || skip "takes half a minute: set SLOW_TESTS=yes (check.sh --full does)"
 requires_server
 
 random_file "$tmp/good" $((1 << 20))

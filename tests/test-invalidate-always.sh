@@ -73,8 +73,6 @@ stop_process "$nbdkit_pid"
 truncate -s 48M "$tmp/direct"
 
 echo "== a client that is killed"
-mtime() { stat -c %y "$tmp/disk"; }
-moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2 3; do
 	start_nbdkit "server=127.0.0.1:$server_port" export=disk
 	timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite \
@@ -82,7 +80,7 @@ for turn in 1 2 3; do
 		--size=32M --iodepth=16 --time_based --runtime=60 --eta=never >"$tmp/fio$turn.log" \
 		2>&1 &
 	pid=$!
-	wait_until "writes" moved "$(mtime)"
+	wait_for_writes "writes" "$tmp/disk"
 	kill_process "$nbdkit_pid"
 	wait $pid || true	# it has lost its server
 done
@@ -95,7 +93,7 @@ for turn in 1 2 3; do
 		--verify_backlog=64 \
 		--time_based --runtime=2 &
 	pid=$!
-	wait_until "writes" moved "$(mtime)"
+	wait_for_writes "writes" "$tmp/disk"
 	kill_process "$server_pid"
 	serve --listen "tcp://127.0.0.1:$port"
 	wait_line "$server_log" "path up"

@@ -23,10 +23,6 @@ value() {
 	sed -n "s/^$(printf '%s' "$2" | sed 's/[][\.*^$/]/\\&/g') //p" "$1"
 }
 
-is() {
-	[ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"
-}
-
 truncate -s 8M "$tmp/disk"
 start_server --metrics 0 --metrics-file "$tmp/server.prom" "disk=$tmp/disk" \
 	"a\"b=$tmp/disk,readonly" "mem=mem:1M"

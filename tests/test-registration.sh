@@ -43,19 +43,17 @@ restarts() {
 		--loops=1000000 --randrepeat=0 --eta=never) >"$tmp/fio.log" 2>&1 &
 	fio=$!
 	for turn in 1 2; do
-		wait_until "writes before kill $turn" moved "$(mtime)"
+		wait_for_writes "writes before kill $turn" "$tmp/disk"
 		kill_process "$server_pid"
 		start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"
 	done
-	wait_until "writes after the last restart" moved "$(mtime)"
+	wait_for_writes "writes after the last restart" "$tmp/disk"
 	# timeout of coreutils 9.10 keeps a SIGINT that its shell ignores, as in the background.
 	pkill -INT -P "$fio"
 	# What fio ends with when it was told to, and all was well.
 	TIMEOUT_S=$((3 * TIMEOUT_S)) expect_exit $fio 128
 	grep -q 'err= 0' "$tmp/fio.log"
 }
-mtime() { stat -c %y "$tmp/disk"; }
-moved() { [ "$(mtime)" != "$1" ]; }
 
 # Reads in flight and later ones fail when nobody comes back in time; then all is well again.
 stays_away() {

@@ -10,10 +10,6 @@ requires_server
 truncate -s 4M "$tmp/disk"
 start_server "disk=$tmp/disk"
 server=127.0.0.1:$server_port
-# is WHAT VALUE WANTED
-is() {
-	[ "$2" = "$3" ] || fail "$1: $2, not $3"
-}
 bench=$top_builddir/rtrs-bench
 bench() {
 	$(wrapper) "$bench" "$@"

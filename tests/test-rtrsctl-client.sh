@@ -12,10 +12,6 @@ nbdkit) program=nbdkit-rtrs-plugin ;;
 *) program=$NBD_FRONT ;;
 esac
 
-is() {
-	[ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"
-}
-
 # json EXPRESSION: of the session s, and of its paths p by name
 json() {
 	ask --json stats | with_json "

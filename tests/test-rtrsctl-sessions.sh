@@ -8,12 +8,6 @@ requires nbdsh --version
 
 rtrsctl=$top_builddir/rtrsctl
 
-is() {
-	[ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"
-}
-
-
-
 truncate -s 8M "$tmp/disk"
 start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 "disk=$tmp/disk"
 first=127.0.0.1:$server_port

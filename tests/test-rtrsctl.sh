@@ -19,10 +19,6 @@ sess = sessions[0] if sessions else None
 print($expression)"
 }
 
-is() {
-	[ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"
-}
-
 # Nobody is there.
 expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY:" "$rtrsctl" list
 

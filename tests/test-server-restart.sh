@@ -21,13 +21,11 @@ load() {
 load >"$tmp/fio.log" 2>&1 &
 fio=$!
 # IO is going on: the file's time of change moves (by ticks of the kernel's clock).
-mtime() { stat -c %y "$tmp/disk"; }
-moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2 3; do
-	wait_until "writes before kill $turn" moved "$(mtime)"
+	wait_for_writes "writes before kill $turn" "$tmp/disk"
 	kill_process "$server_pid"
 	start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"
 done
-wait_until "writes after the last restart" moved "$(mtime)"
+wait_for_writes "writes after the last restart" "$tmp/disk"
 expect_exit $fio 0
 grep -q 'err= 0' "$tmp/fio.log"

@@ -112,15 +112,13 @@ timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=rand
 	--verify_backlog=256 \
 	--time_based --runtime=6 --randrepeat=0 --eta=never >"$tmp/fio.log" 2>&1 &
 fio=$!
-mtime() { stat -c %y "$tmp/disk2"; }
-moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2; do
-	wait_until "writes before kill $turn" moved "$(mtime)"
+	wait_for_writes "writes before kill $turn" "$tmp/disk2"
 	kill_process "$server_pid"
 	[ -S "$tmp/a.sock" ]
 	start_server --listen "$at" --listen tcp://127.0.0.1:0 --control none "disk=$tmp/disk2"
 done
-wait_until "writes after the last restart" moved "$(mtime)"
+wait_for_writes "writes after the last restart" "$tmp/disk2"
 
 # ---- beside a path over tcp ----
 

@@ -58,14 +58,12 @@ grep -q 'err= 0' "$tmp/fio.log"
 echo "== the server is killed under load"
 load_until "$tmp/stop" "$uri" &
 load=$!
-mtime() { stat -c %y "$tmp/disk"; }
-moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2 3; do
-	wait_until "writes before kill $turn" moved "$(mtime)"
+	wait_for_writes "writes before kill $turn" "$tmp/disk"
 	quickly kill_process "$server_pid"
 	serve
 done
-wait_until "writes after the last restart" moved "$(mtime)"
+wait_for_writes "writes after the last restart" "$tmp/disk"
 
 echo "== the client is killed under load"
 kill_process "$nbdkit_pid"

@@ -27,8 +27,6 @@ counted() {
 	sed -n 's/.*windows: //p' "$nbdkit_log" | grep -o -E "[0-9]+ $1" |
 		awk '{ sum += $1 } END { print sum + 0 }'
 }
-mtime() { stat -c %y "$tmp/disk"; }
-moved() { [ "$(mtime)" != "$1" ]; }
 
 copies() {
 	timeout $((4 * TIMEOUT_S)) nbdcopy "$tmp/in" "$uri"
@@ -58,11 +56,11 @@ killed_under_load() {
 	load_until "$tmp/stop" "$uri" &
 	load=$!
 	for turn in 1 2; do
-		wait_until "writes before kill $turn" moved "$(mtime)"
+		wait_for_writes "writes before kill $turn" "$tmp/disk"
 		kill_process "$server_pid"
 		start_server --listen "rdma://$ip4:1234" "$@" "disk=$tmp/disk"
 	done
-	wait_until "writes after the last restart" moved "$(mtime)"
+	wait_for_writes "writes after the last restart" "$tmp/disk"
 	touch "$tmp/stop"
 	expect_exit $load 0
 	grep -q 'connected again after' "$nbdkit_log"
