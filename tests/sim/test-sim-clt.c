@@ -712,8 +712,7 @@ static void restart_with_depth(uint32_t depth)
 	struct world_io *io[24];
 
 	start();
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 100);
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) == 15);	/* one permit is for user messages */
@@ -721,14 +720,10 @@ static void restart_with_depth(uint32_t depth)
 	sim_disk_release(world_disk(w));
 	world_server_start(w, SERVER(.queue_depth = depth));
 	/* In flight under a permit that is no more: those begin anew. */
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 5000) == 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 5000) == 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 5000));
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 5000));
+	CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 }
 
 SIM_TEST(p05_restart_with_less_depth) { restart_with_depth(5); }

@@ -27,8 +27,7 @@ static void start(uint32_t depth, uint64_t io_timeout_ms)
 static void start_writes(void)
 {
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1000);
-	for (unsigned i = 0; i < NIOS; i++)
-		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, ios, NIOS, 1);
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) > 0);
 }
@@ -48,8 +47,7 @@ static void lost_for_good(uint32_t depth)
 	start(depth, 5000);
 	start_writes();
 	restart(depth, "other");
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 7000) == -EIO);
+	CHECK(world_ios_end(ios, NIOS, -EIO, 0, 7000));
 	/* From now on at once. */
 	CHECK(world_io_end(world_io_start(c, RNBD_OP_READ, 0, 512, 0, false), 0, 1) == -EIO);
 	/* And when it is there again, all is well. */
@@ -82,8 +80,7 @@ static void open_again(uint32_t depth)
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(!ios[i]->done);
 	world_client_stop(w, c2);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 8000) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 8000));
 	CHECK(world_traced(w, "open again"));
 }
 
@@ -128,8 +125,7 @@ static void open_another(uint32_t depth)
 		CHECK(req[i].status == (i == 1 ? 0 : -ENOENT));
 	}
 	restart(depth, NULL);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 8000) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 8000));
 }
 
 SIM_TEST(other_devices_are_opened)
@@ -182,15 +178,13 @@ static void never_too_many(uint32_t depth)
 		};
 		dev_open_start(world_client_clt(c), &names.req[i]);
 	}
-	for (unsigned i = 0; i < NIOS; i++)
-		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, ios, NIOS, 1);
 	world_run_ms(w, 100);
 	CHECK(inflight(0) + inflight(1) + inflight(2) > 0);
 	CHECK(inflight(0) <= MIN(depth, 500u) && inflight(1) <= depth && inflight(2) <= depth);
 	sim_thaw("srv");
 	CHECK(sim_run_until(all_named, NULL, 20000));
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 20000) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 20000));
 	CHECK(!world_traced(w, "lost"));
 }
 
@@ -214,10 +208,8 @@ SIM_TEST(depth_shrinks_to_one)
 	}
 	start_writes();
 	restart(16, NULL);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 5000) == 0);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 5000));
+	CHECK(world_blocks_are(c, NIOS, 1));
 }
 
 /* ---- another device under the same name ---- */
@@ -275,10 +267,8 @@ static void lose_device(const char *host)
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(!ios[i]->done);
 	sim_give_device_back(host);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 60000) == 0);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 60000));
+	CHECK(world_blocks_are(c, NIOS, 1));
 	CHECK(world_traced(w, "connected again after"));
 }
 
@@ -319,8 +309,7 @@ static void goes_while_draining(const char *host, const char *peer, unsigned ste
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 5000);
 	sim_give_device_back(host);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 60000) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 60000));
 }
 
 SIM_TEST(device_goes_while_draining)
@@ -353,16 +342,14 @@ SIM_TEST(lost_for_ever)
 	start(16, 2000);
 	start_writes();
 	sim_lose_device("srv");
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 60000) == -EIO);
+	CHECK(world_ios_end(ios, NIOS, -EIO, 0, 60000));
 	sim_disk_release(world_disk(w));
 	world_server_stop(w);
 	world_destroy(w);
 	start(16, 2000);
 	start_writes();
 	sim_lose_device("clt");
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 60000) == -EIO);
+	CHECK(world_ios_end(ios, NIOS, -EIO, 0, 60000));
 	sim_disk_release(world_disk(w));
 }
 

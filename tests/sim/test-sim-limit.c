@@ -170,8 +170,7 @@ SIM_TEST(flush_and_others_go)
 	limit(LIMIT_IOPS, 1, 0);
 	c = client_open("clt", NULL, 1);
 	other = client_open("clt2", NULL, 1);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, 1, false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	settle();
 	start_us = sim_now_us();
 	CHECK(world_flush(c) == 0 && world_flush(other) == 0);
@@ -179,8 +178,7 @@ SIM_TEST(flush_and_others_go)
 	CHECK(!io[1]->done && !io[7]->done);
 	world_server_waits(w, "disk0", &stat);
 	CHECK(stat.requests == 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 10000) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 10000));
 	/* The n-th has waited for n - 0.1 seconds. */
 	world_server_waits(w, "disk0", &stat);
 	CHECK(stat.requests == 7 && stat.ns / 100000000 >= 272 && stat.ns / 100000000 <= 281);
@@ -278,9 +276,7 @@ SIM_TEST(path_is_cut)
 		limit(LIMIT_IOPS, 1, 0);
 		c = client_open("clt", NULL, 2);
 		world_forget(w);
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, (uint8_t)(i + 1),
-					       false);
+		world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 		settle();
 		sim_cut("clt", cut ? "srv/1" : "srv");
 		world_run_ms(w, 300);
@@ -289,11 +285,9 @@ SIM_TEST(path_is_cut)
 		CHECK(stat.requests > 0 && stat.requests < ARRAY_SIZE(io));
 		CHECK(world_traced(w, "path down"));
 		limit(LIMIT_IOPS, 4, 0);
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_io_end(io[i], 0, 10000) == 0);
+		CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 10000));
 		limit(LIMIT_IOPS, 0, 0);
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_read(c, 4096 * i, 4096, (uint8_t)(i + 1)) == 0);
+		CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 		load_begin(&l, c, RNBD_OP_WRITE, 512, 4);
 		world_run_ms(w, 100);
 		load_end(&l);
@@ -310,13 +304,11 @@ SIM_TEST(all_paths_are_cut)
 	start();
 	limit(LIMIT_IOPS, 1, 0);
 	c = client_open("clt", NULL, 1);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, 7, false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
 	settle();
 	start_us = sim_now_us();
 	sim_cut("clt", "srv");
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 10000) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 10000));
 	CHECK(sim_now_us() - start_us < 8500000);
 }
 
@@ -330,8 +322,7 @@ SIM_TEST(kick)
 	start();
 	limit(LIMIT_IOPS, 1, 0);
 	c = client_open("clt", NULL, 1);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, 7, false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
 	settle();
 	CHECK(world_server_kick(w, "disk0") == 1);
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
@@ -370,14 +361,12 @@ SIM_TEST(removed)
 	start();
 	limit(LIMIT_IOPS, 1, 0);
 	c = client_open("clt", NULL, 1);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, 7, false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
 	settle();
 	CHECK(world_server_change(w, NULL, 0, err) == 0);
 	world_run_ms(w, 1500);
 	CHECK(io[0]->done && !io[3]->done);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 4000) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 4000));
 	world_client_stop(w, c);
 }
 
@@ -391,15 +380,13 @@ SIM_TEST(server_stops)
 	start();
 	limit(LIMIT_IOPS, 1, 0);
 	c = client_open("clt", NULL, 2);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, 7, false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
 	settle();
 	start_us = sim_now_us();
 	world_server_stop(w);
 	CHECK(sim_now_us() - start_us < 1000000);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 100) == 0);
-	CHECK(sim_disk_content(world_disk(w))[4096 * 15] == 7);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 100));
+	CHECK(sim_disk_content(world_disk(w))[4096 * 15] == 7 + 15);
 }
 
 /* Limits that grow or go hold for requests that wait already. */
@@ -412,8 +399,7 @@ SIM_TEST(limits_change)
 	start();
 	limit(LIMIT_IOPS, 1, 0);
 	c = client_open("clt", NULL, 1);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, 4096 * i, 4096, 7, false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
 	settle();
 	start_us = sim_now_us();
 	limit(LIMIT_IOPS, 20, 0);

@@ -24,14 +24,10 @@ static void many(unsigned n)
 	struct world_io *ios[256];
 
 	CHECK(n <= ARRAY_SIZE(ios));
-	for (unsigned i = 0; i < n; i++)
-		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
-	for (unsigned i = 0; i < n; i++)
-		CHECK(world_io_end(ios[i], 0, 5000) == 0);
-	for (unsigned i = 0; i < n; i++)
-		ios[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
-	for (unsigned i = 0; i < n; i++)
-		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 5000) == 0);
+	world_ios_start(c, RNBD_OP_WRITE, ios, n, 1);
+	CHECK(world_ios_end(ios, n, 0, 0, 5000));
+	world_ios_start(c, RNBD_OP_READ, ios, n, 0);
+	CHECK(world_ios_end(ios, n, 0, 1, 5000));
 }
 
 /* Locked memory is dear: 128 slots, however many the server has. */

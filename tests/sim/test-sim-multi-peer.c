@@ -67,18 +67,14 @@ static void end(void)
 
 static void start_writes(struct world_io *io[NIO], unsigned round)
 {
-	for (unsigned i = 0; i < NIO; i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(round + i + 1),
-				       false);
+	world_ios_start(c, RNBD_OP_WRITE, io, NIO, (uint8_t)(round + 1));
 }
 
 /* Within @ms each has ended without an error, and done what it was to do. */
 static void end_writes(struct world_io *io[NIO], unsigned round, uint64_t ms)
 {
-	for (unsigned i = 0; i < NIO; i++)
-		CHECK(world_io_end(io[i], 0, ms) == 0);
-	for (unsigned i = 0; i < NIO; i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(round + i + 1)) == 0);
+	CHECK(world_ios_end(io, NIO, 0, 0, ms));
+	CHECK(world_blocks_are(c, NIO, (uint8_t)(round + 1)));
 }
 
 /* ---- up ---- */

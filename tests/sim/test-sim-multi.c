@@ -95,17 +95,14 @@ SIM_TEST(cut_under_load)
 
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	world_run_ms(w, 20);
 	sim_cut("clt", "srv");
 	world_run_ms(w, 5);
 	CHECK(clt_attempt_is_up(&path(1)->att));
 	sim_disk_release(world_disk(w));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 100) == 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 100));
+	CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 	CHECK(sim_run_until(all_up, NULL, 1000));
 	CHECK(world_client_clt(c)->sess.io.epoch == 1);	/* no device was opened again */
 }
@@ -120,19 +117,15 @@ SIM_TEST(pulled_cable)
 		begin(2, CLT_POLICY_ROUND_ROBIN);
 		sim_drop("clt", wires[lost]);
 		start_us = sim_now_us();
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1),
-					       false);
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_io_end(io[i], 0, DETECT_MS + 100) == 0);
+		world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
+		CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, DETECT_MS + 100));
 		CHECK(sim_now_us() - start_us > HB_MS * 1000);
 		CHECK(world_client_clt(c)->sess.io.epoch == 1);
 		CHECK(world_traced(w, "lost: connection 0: no sign of life") ||
 		      world_traced(w, "lost: no sign of life"));
 		sim_heal("clt", wires[lost]);
 		CHECK(sim_run_until(all_up, NULL, 10000));
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+		CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 	}
 }
 
@@ -352,15 +345,12 @@ SIM_TEST(restart)
 
 	begin(WORLD_PATHS, CLT_POLICY_MIN_LATENCY);
 	for (unsigned round = 0; round < 5; round++) {
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096,
-					       (uint8_t)(round + i), false);
+		world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), (uint8_t)round);
 		world_run_ms(w, round);
 		world_server_kill(w, SIM_KILL_PROCESS);
 		world_run_ms(w, 300);
 		server_start();
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_io_end(io[i], 0, 5000) == 0);
+		CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 5000));
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(world_client_clt(c)->sess.io.epoch == round + 2);
 	}
@@ -660,13 +650,11 @@ SIM_TEST(added_and_removed)
 	CHECK(by_hand(add_path, 1) == 0);
 	CHECK(sim_run_until(all_up, NULL, 1000));
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	world_run_ms(w, 20);
 	CHECK(by_hand(remove_path, 0) == 0);
 	sim_disk_release(world_disk(w));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 100) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 100));
 	CHECK(sim_run_until(removed_is_closed, NULL, 1000));
 	CHECK(by_hand(remove_path, 1) == -EBUSY);
 	CHECK(by_hand(add_path, 2) == 0);
@@ -674,8 +662,7 @@ SIM_TEST(added_and_removed)
 	CHECK(sim_run_until(all_up, NULL, 1000));
 	CHECK(world_client_clt(c)->sess.io.epoch == 1);
 	sim_cut("clt", "srv/1");
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 }
 
 static bool is_closed(void *arg)
@@ -866,8 +853,7 @@ SIM_TEST(readdressed_at_once)
 
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+	world_ios_start(c, RNBD_OP_READ, io, ARRAY_SIZE(io), 0);
 	world_run_ms(w, 20);
 	f = world_client_fiber(c, remove_path, &h);
 	host = sim_host_find("clt");
@@ -941,15 +927,12 @@ static unsigned most_at_once(void)
 	unsigned n;
 
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	world_run_ms(w, 50);
 	n = sim_disk_held(world_disk(w));
 	sim_disk_release(world_disk(w));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 1000) == 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 1000));
+	CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 	return n;
 }
 
@@ -1007,9 +990,7 @@ SIM_TEST(epoch_is_to_end)
 
 		begin(npaths, CLT_POLICY_ROUND_ROBIN);
 		sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1),
-					       false);
+		world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 		world_run_ms(w, 20);
 		f = world_client_fiber(c, fail_all, NULL);
 		world_run_ms(w, 1);
@@ -1020,12 +1001,10 @@ SIM_TEST(epoch_is_to_end)
 			snprintf(line, sizeof(line), "path %s: lost: by the test", wires[i]);
 			CHECK(world_traced(w, line));
 		}
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_io_end(io[i], 0, 5000) == 0);
+		CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 5000));
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(world_client_clt(c)->sess.io.epoch == 2);
-		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+		CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
 	}
 }
 
@@ -1068,8 +1047,7 @@ SIM_TEST(name_of_a_session_with_one_path_left)
 	CHECK(other);
 	begin(3, CLT_POLICY_ROUND_ROBIN);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	world_run_ms(w, 20);
 	for (unsigned i = 0; i < 2; i++) {
 		sim_drop("clt", wires[i]);
@@ -1082,8 +1060,7 @@ SIM_TEST(name_of_a_session_with_one_path_left)
 	CHECK(world_traced(w, "session name sess of a client without a name is in use by "
 			      "sess/clt@srv/2"));
 	sim_disk_release(world_disk(w));
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, 100) == 0);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 100));
 	raw_clt_fini(other);
 	free(other);
 	for (unsigned i = 0; i < 2; i++)
@@ -1106,11 +1083,9 @@ SIM_TEST(patience_with_no_path)
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	sim_drop("clt", "srv");
 	sim_drop("clt", "srv/1");
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	f = world_client_fiber(c, lose_patience, NULL);
-	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-		CHECK(world_io_end(io[i], 0, DETECT_MS) == -EIO);
+	CHECK(world_ios_end(io, ARRAY_SIZE(io), -EIO, 0, DETECT_MS));
 	CHECK(world_traced(w,
 			   "path srv: lost: connection 0: no sign of life for 1 s, "
 			   "and no request waits any longer") ||

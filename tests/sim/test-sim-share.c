@@ -467,16 +467,14 @@ SIM_TEST(shorter_queue)
 	CHECK(world_wait_open(c, 1000) == 0);
 	io = &world_client_clt(c)->sess.io;
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
-	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
-		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, 0x11, false);
+	world_ios_start(c, RNBD_OP_WRITE, ios, ARRAY_SIZE(ios), 0x11);
 	world_run_ms(w, 10);
 	server_with_depth("srv2", 4);
 	world_run_ms(w, 6000);
 	CHECK(world_traced(w, "clt path srv2: connected: stands by"));
 	CHECK(atomic_load(&io->slots.limit) == 16);
 	sim_disk_release(world_disk(w));
-	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
-		CHECK(world_io_end(ios[i], 0x11, 1000) == 0);
+	CHECK(world_ios_end(ios, ARRAY_SIZE(ios), 0, 0x11, 1000));
 	world_server_kill(w, SIM_KILL_PROCESS);
 	CHECK(world_write(c, 0, 4096, 0x22) == 0);
 	CHECK(atomic_load(&io->slots.limit) == 4);

@@ -54,22 +54,18 @@ static void work_hard(void)
 	struct dev_open_req req[8];
 	struct world_io *ios[NIOS];
 
-	for (unsigned i = 0; i < NIOS; i++)
-		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_ios_start(c, RNBD_OP_WRITE, ios, NIOS, 1);
 	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
 		req[i] = (struct dev_open_req){
 			.name = "nodisk", .mode = RNBD_ACCESS_RW, .done = opened,
 		};
 		dev_open_start(world_client_clt(c), &req[i]);
 	}
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], 0, 20000) == 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 0, 20000));
 	for (unsigned i = 0; i < ARRAY_SIZE(req); i++)
 		CHECK(sim_run_until(answered, &req[i], 20000) && req[i].status == -ENOENT);
-	for (unsigned i = 0; i < NIOS; i++)
-		ios[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
-	for (unsigned i = 0; i < NIOS; i++)
-		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 20000) == 0);
+	world_ios_start(c, RNBD_OP_READ, ios, NIOS, 0);
+	CHECK(world_ios_end(ios, NIOS, 0, 1, 20000));
 	world_run_ms(w, 40000);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	CHECK(!world_traced(w, "; reconnecting") && !world_traced(w, "@srv: path down: "));
@@ -364,15 +360,12 @@ SIM_TEST(come_back_over_another_device)
 		unsigned limit = sizes[i] ? sizes[i] / 2 - 1 : 64;
 		struct world_io *ios[NIOS];
 
-		for (unsigned k = 0; k < NIOS; k++)
-			ios[k] = world_io_start(c, RNBD_OP_WRITE, k * 4096, 4096, (uint8_t)(k + i),
-						false);
+		world_ios_start(c, RNBD_OP_WRITE, ios, NIOS, (uint8_t)i);
 		world_run_ms(w, 2);
 		sim_offer_limits("clt", sizes[i], 0);
 		sim_cut("clt", "srv");
 		/* Those that hold a permit that is gone begin anew with another one. */
-		for (unsigned k = 0; k < NIOS; k++)
-			CHECK(world_io_end(ios[k], 0, 20000) == 0);
+		CHECK(world_ios_end(ios, NIOS, 0, 0, 20000));
 		CHECK(atomic_load(&world_client_clt(c)->sess.io.slots.limit) == limit);
 		world_forget(w);
 		work_hard();

@@ -552,13 +552,11 @@ SIM_TEST(direct_reads_wait_for_private_memory)
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
 		CHECK(world_write(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
 	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
-	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
-		ios[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+	world_ios_start(c, RNBD_OP_READ, ios, ARRAY_SIZE(ios), 0);
 	world_run_ms(w, 20);
 	CHECK(sim_disk_held(world_disk(w)) == SRV_POOL_BUFS / 4 * 3);
 	sim_disk_release(world_disk(w));
-	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
-		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 5000) == 0);
+	CHECK(world_ios_end(ios, ARRAY_SIZE(ios), 0, 1, 5000));
 }
 
 /* A READ that waits for private memory when its path fails is not done when there is some. */

@@ -172,8 +172,7 @@ SIM_TEST(message_beside_all_reads)
 		n = att()->depth - 1;		/* the first is for messages */
 		CHECK(n <= ARRAY_SIZE(io));
 		sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, n);
-		for (unsigned i = 0; i < n; i++)
-			io[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+		world_ios_start(c, RNBD_OP_READ, io, n, 0);
 		world_run_ms(w, 20);
 		CHECK(sim_disk_held(world_disk(w)) == n);
 		sim_disk_resize(world_disk(w), 2 * WORLD_DISK_SIZE);

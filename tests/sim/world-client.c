@@ -357,3 +357,30 @@ int world_flush(struct world_client *c)
 {
 	return world_io_end(world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false), 0, 120000);
 }
+
+void world_ios_start(struct world_client *c, enum rnbd_io_op op, struct world_io **ios, unsigned n,
+		     uint8_t fill)
+{
+	for (unsigned i = 0; i < n; i++)
+		ios[i] = world_io_start(c, op, i * 4096, 4096, (uint8_t)(fill + i), false);
+}
+
+bool world_ios_end(struct world_io **ios, unsigned n, int status, uint8_t fill, uint64_t ms)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (world_io_end(ios[i], (uint8_t)(fill + i), ms) != status)
+			all = false;
+	}
+	return all;
+}
+
+bool world_blocks_are(struct world_client *c, unsigned n, uint8_t fill)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (world_read(c, i * 4096, 4096, (uint8_t)(fill + i)))
+			return false;
+	}
+	return true;
+}

@@ -202,10 +202,17 @@ struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint
 int world_io_end(struct world_io *io, uint8_t fill, uint64_t ms);
 /* Free @io, which has ended, and whose result was looked at. */
 void world_io_free(struct world_io *io);
-/* The same at once. */
+/* One for each of the first @n blocks of 4096 bytes; those of WRITE are @fill, @fill + 1 ... */
+void world_ios_start(struct world_client *c, enum rnbd_io_op op, struct world_io **ios, unsigned n,
+		     uint8_t fill);
+/* Wait for each of them for at most @ms.  True if all had @status; data of READs as above. */
+bool world_ios_end(struct world_io **ios, unsigned n, int status, uint8_t fill, uint64_t ms);
+/* One at once. */
 int world_write(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill);
 int world_read(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill);
 int world_flush(struct world_client *c);
+/* The first @n blocks are as world_ios_start() writes them. */
+bool world_blocks_are(struct world_client *c, unsigned n, uint8_t fill);
 
 /* ---- time and trace ---- */
 
