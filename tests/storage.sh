@@ -3,28 +3,31 @@
 # Storage that fails or waits when a test wants it, and NBD clients that go step by step; sourced
 # after functions.sh.
 
-# held_fs FILE: the file $tmp/mnt/disk, which is FILE, on storage that a client of $tmp/held.sock holds
-# (hostile/held-fs.c).  Its log is $tmp/held-fs.log.
+# held_fs FILE: the file $tmp/mnt/disk, which is FILE, on storage that a client of $tmp/held.sock
+# holds (hostile/held-fs.c).  Its log is $tmp/held-fs.log.
 held_fs() {
 	local ready=''
 	[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 	mkdir -p "$tmp/mnt"
 	mkfifo "$tmp/mounted"
-	./tests/hostile/held-fs "$1" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" 2>"$tmp/held-fs.log" &
+	./tests/hostile/held-fs "$1" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
+		2>"$tmp/held-fs.log" &
 	cleanup_fn stop_held_fs $!
 	read -r -t "$TIMEOUT_S" ready <"$tmp/mounted" || true
-	[ "$ready" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
+	[ "$ready" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount FUSE here"; }
 }
 # It may not have come.
 stop_held_fs() {
 	process_ended "$1" || stop_process "$1"
 }
 
-# hole_fs SIZE [KIND]: the file $tmp/mnt/disk on a file system of fuse-hole.py; its log is $tmp/fuse.log.
+# hole_fs SIZE [KIND]: the file $tmp/mnt/disk on a file system of fuse-hole.py; its log is
+# $tmp/fuse.log.
 hole_fs() {
 	[ -w /dev/fuse ] || skip "no /dev/fuse"
 	mkdir "$tmp/mnt"
-	/usr/bin/python3 "$top_srcdir/tests/fuse-hole.py" "$tmp/mnt" "$@" </dev/null >"$tmp/fuse.log" 2>&1 &
+	/usr/bin/python3 "$top_srcdir/tests/fuse-hole.py" "$tmp/mnt" "$@" </dev/null \
+		>"$tmp/fuse.log" 2>&1 &
 	local pid=$!
 	mounted_or_ended() { grep -q '^mounted$' "$tmp/fuse.log" || process_ended $pid; }
 	wait_until "the file system" mounted_or_ended
@@ -45,8 +48,8 @@ detach_loop() {
 	wait_until "the loop device to let go" loop_is_free "$1"
 }
 
-# ext4_in_tmpfs TMPFS-SIZE IMAGE-SIZE DISK-SIZE DIR [MKE2FS-OPTION...]: DIR/disk has its blocks, so a
-# write to the page cache succeeds, and none is left in the tmpfs when $tmp/backing is full.
+# ext4_in_tmpfs TMPFS-SIZE IMAGE-SIZE DISK-SIZE DIR [MKE2FS-OPTION...]: DIR/disk has its blocks, so
+# a write to the page cache succeeds, and none is left in the tmpfs when $tmp/backing is full.
 ext4_in_tmpfs() {
 	local dir=$4
 	mkdir "$tmp/backing" "$dir"
@@ -93,7 +96,8 @@ steps_end() {
 }
 export steps=$tmp/steps.py
 
-# holds_open URI [PYTHON]: an NBD client that has the export open until let_go(), and does PYTHON then
+# holds_open URI [PYTHON]: an NBD client that has the export open until let_go(), and then does
+# PYTHON.
 holds_open() {
 	mkfifo "$tmp/opened" "$tmp/end"
 	nbdsh_run "$1" <<-END &

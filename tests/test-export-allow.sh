@@ -94,7 +94,8 @@ while not os.path.exists("$1"):
 PY
 }
 paths_of() {
-	"${ctl[@]}" --json list | with_json "print(sum(len(s['paths']) for s in a['sessions'] if s['name'] == '$1'))"
+	"${ctl[@]}" --json list | with_json "
+print(sum(len(s['paths']) for s in a['sessions'] if s['name'] == '$1'))"
 }
 has_paths() {
 	[ "$(paths_of "$1")" = "$2" ]
@@ -140,7 +141,8 @@ not_open() {
 	[ "$(listed)" = all ]
 }
 one_closed() {
-	[ "$("${ctl[@]}" --json show | with_json 'print([e["users"] for e in a["exports"] if e["name"] == "one"][0])')" = 0 ]
+	"${ctl[@]}" --json show |
+		with_json 'assert not [e for e in a["exports"] if e["name"] == "one" and e["users"]]'
 }
 wait_until "the end of the reader's device" one_closed
 not_open

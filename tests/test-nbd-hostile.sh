@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # NBD clients that take no answers, and ten thousand at once (nbd-hostile.py): others are served
-# meanwhile, and memory is bounded.  Requests and options that are wrong: unit/test-nbd-opt.c, test-nbd-msg.c,
+# meanwhile, and memory is bounded.  Requests and options that are wrong: unit/test-nbd-opt.c and
 # test-nbd-server.c, nbd-limits.py.
 . ./tests/functions.sh
 requires_server; requires_gateway

@@ -28,7 +28,8 @@ must_be() { is "$@" || fail "the check says: $(cat "$tmp/check")"; }
 oldest() {
 	local kind=$1
 	shift
-	"$rtrsctl" "$@" --json show | with_json 'print(a[sys.argv[1]][0]["oldest_ns"] // 1000000)' "$kind"
+	"$rtrsctl" "$@" --json show |
+		with_json 'print(a[sys.argv[1]][0]["oldest_ns"] // 1000000)' "$kind"
 }
 
 # metric URL NAME: whole seconds.

@@ -39,7 +39,8 @@ start_server --listen tcp://127.0.0.1:0 --config "$tmp/conf"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk
 client_reads a
 closed() {
-	"$rtrsctl" --server --json show | with_json 'sys.exit([e["users"] for e in a["exports"] if e["name"] == "disk"] != [0])'
+	"$rtrsctl" --server --json show | with_json '
+sys.exit([e["users"] for e in a["exports"] if e["name"] == "disk"] != [0])'
 }
 
 # Nobody has it open: a client that comes has the new file, whether anybody has looked before or

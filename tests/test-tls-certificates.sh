@@ -227,7 +227,7 @@ are gw2
 refused 'TLS' --tls-certificates="$tmp/gw1"
 io --tls-certificates="$tmp/gw2"
 says '' reload
-# A file with a mistake is named, and all stays as it was (test-reload-trust.sh has one in the list).
+# A file with a mistake is named, and all stays as it was (test-reload-trust.sh: in the list).
 cp "$tmp/other/client-key.pem" "$tmp/live/server-key.pem"
 expect_failure 1 "--tls-certificates: .*/server-cert.pem, .*/server-key.pem: " "${ctl[@]}" reload
 are gw2

@@ -2,10 +2,10 @@
 /* The messages of authentication.  Input: what protects each end, and a script of what somebody
  * between a client and a server does: a byte, whose bit 0 is 1 for what reaches the client, and the
  * number of a message that was heard; then, by bits 1 to 3 of the byte, what becomes of the message
- * (LLVMFuzzerTestOneInput() has the list).  Whatever the script says: an end is PROVEN only if the other
- * end has the same transcript and key, is protected by the same, and has said what the protocol
- * demands; a FAILED end stays FAILED; and the tag of one end is good at the other one only if both
- * are protected by the same. */
+ * (LLVMFuzzerTestOneInput() has the list).  Whatever the script says: an end is PROVEN only if the
+ * other end has the same transcript and key, is protected by the same, and has said what the
+ * protocol demands; a FAILED end stays FAILED; and the tag of one end is good at the other one only
+ * if both are protected by the same. */
 #include "auth-chap.h"
 #include "psk.h"
 #include "fuzz.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes seeds of fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg: valid messages, one a file, with
  * what the target takes in front of each.  `make fuzz-corpus` runs it on the source tree after a
- * change of a message.  The seeds of other targets are scripts, of bytes that the head of the target
- * explains: od -An -tu1 shows one, and printf makes one. */
+ * change of a message.  The seeds of other targets are scripts, of bytes that the head of the
+ * target explains: od -An -tu1 shows one, and printf makes one. */
 #include <errno.h>
 #include <sys/stat.h>
 

@@ -289,8 +289,8 @@ static void comeback_run(const void *arg)
 
 const struct hgroup comeback_cases = HGROUP("comeback", comeback_rows, comeback_run);
 
-/* ---- silence; run at once, because each takes the server's time-out.  tests/sim/test-sim-srv.c has
- * that of paths in set-up, by its own clock ---- */
+/* ---- silence; run at once, because each takes the server's time-out.  That of paths in set-up is
+ * in tests/sim/test-sim-srv.c, by another clock ---- */
 
 static void expect_end_within(int fd, unsigned seconds)
 {

@@ -261,12 +261,12 @@ Test(clt_account, greedy_ones_become_equal)
 
 /* ---- who is next ---- */
 
-static struct user users['z' - 'a' + 1];
+static struct user by_letter['z' - 'a' + 1];
 
 /* A step of the user @word begins with; false if it did not go so. */
 static bool step(const char *word)
 {
-	struct user *u = &users[*word - 'a'];
+	struct user *u = &by_letter[*word - 'a'];
 
 	switch (word[strlen(word) - 1]) {
 	case '!':

@@ -118,7 +118,7 @@ Test(srv_fence, steps)
 		 * first copy is in the storage, the second was held when its path died, the third
 		 * is the one that counts. */
 		{ 0, "a+0 b-0 a<b b<" }, { 1, "a+0 b-0 c-0 a<b b<c c<" },
-		/* A node is reused the moment it has left, as a chunk is when its answer arrives. */
+		/* A node is used again when it has left, as a chunk is when its answer arrives. */
 		{ 3, "a+0 b-0 a<b a-0 b<a b-0 a<b a-0 b<a b-0 a<b b<" },
 		/* An older copy that is read when the newer one has left, and when its number has
 		 * been used again; tags wrap. */
