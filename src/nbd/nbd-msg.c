@@ -9,49 +9,32 @@
 
 /* ---- requests ---- */
 
-static const char bad_magic[] = "a request does not begin with its magic number";
-
-static int decode_compact(struct nbd_request *req, const struct nbd_msg_request *m)
-{
-	*req = (struct nbd_request){
-		.flags = be16_get(m->flags),
-		.type = be16_get(m->type),
-		.cookie = be64_get(m->cookie),
-		.off = be64_get(m->offset),
-		.len = be32_get(m->length),
-	};
-	if (req->type == NBD_CMD_WRITE)
-		req->payload = (uint32_t)req->len;
-	return be32_get(m->magic) == NBD_REQUEST_MAGIC ? 0 : -EPROTO;
-}
-
-static int decode_extended(struct nbd_request *req, const struct nbd_msg_request_ext *m)
-{
-	*req = (struct nbd_request){
-		.flags = be16_get(m->flags),
-		.type = be16_get(m->type),
-		.cookie = be64_get(m->cookie),
-		.off = be64_get(m->offset),
-		.len = be64_get(m->length),
-	};
-	/* The data of a WRITE follows with the flag and without (doc/traps.md 39). */
-	if (req->type == NBD_CMD_WRITE || (req->flags & NBD_CMD_FLAG_PAYLOAD_LEN))
-		req->payload = (uint32_t)MIN(req->len, (uint64_t)UINT32_MAX);
-	return be32_get(m->magic) == NBD_EXTENDED_REQUEST_MAGIC ? 0 : -EPROTO;
-}
+/* Both forms begin alike. */
+_Static_assert(offsetof(struct nbd_msg_request, length) ==
+	       offsetof(struct nbd_msg_request_ext, length), "layout");
 
 int nbd_request_decode(struct nbd_request *req, enum nbd_headers headers, const void *buf,
 		       const char **why)
 {
-	int r = headers == NBD_HEADERS_EXTENDED ? decode_extended(req, buf) :
-						  decode_compact(req, buf);
+	const struct nbd_msg_request *m = buf;
+	const struct nbd_msg_request_ext *ext = buf;
+	bool extended = headers == NBD_HEADERS_EXTENDED;
 
-	*why = bad_magic;
-	if (r == 0 && req->payload > NBD_DATA_MAX) {
-		*why = "a payload is longer than the 64 MiB that one request may have";
-		r = -EPROTO;
-	}
-	return r;
+	*req = (struct nbd_request){
+		.flags = be16_get(m->flags),
+		.type = be16_get(m->type),
+		.cookie = be64_get(m->cookie),
+		.off = be64_get(m->offset),
+		.len = extended ? be64_get(ext->length) : be32_get(m->length),
+	};
+	/* The data of a WRITE follows with the flag and without (doc/traps.md 39). */
+	if (req->type == NBD_CMD_WRITE || (extended && (req->flags & NBD_CMD_FLAG_PAYLOAD_LEN)))
+		req->payload = (uint32_t)MIN(req->len, (uint64_t)UINT32_MAX);
+	*why = "a request does not begin with its magic number";
+	if (be32_get(m->magic) != (extended ? NBD_EXTENDED_REQUEST_MAGIC : NBD_REQUEST_MAGIC))
+		return -EPROTO;
+	*why = "a payload is longer than the 64 MiB that one request may have";
+	return req->payload > NBD_DATA_MAX ? -EPROTO : 0;
 }
 
 int nbd_request_payload(struct nbd_request *req, const void *payload, const char **why)
@@ -197,31 +180,27 @@ const char *nbd_error_text(enum nbd_error error)
 	}
 }
 
+_Static_assert(offsetof(struct nbd_msg_chunk, length) ==
+	       offsetof(struct nbd_msg_chunk_ext, offset), "layout");
+
 /* A chunk that ends its reply, with @len bytes of payload. */
 static size_t encode_chunk(uint8_t *buf, enum nbd_headers headers, const struct nbd_request *req,
 			   enum nbd_reply_type type, uint32_t len)
 {
 	struct nbd_msg_chunk *m = (void *)buf;
 	struct nbd_msg_chunk_ext *ext = (void *)buf;
+	bool extended = headers == NBD_HEADERS_EXTENDED;
 
-	if (headers == NBD_HEADERS_STRUCTURED) {
-		*m = (struct nbd_msg_chunk){
-			.magic = be32_put(NBD_STRUCTURED_REPLY_MAGIC),
-			.flags = be16_put(NBD_REPLY_FLAG_DONE),
-			.type = be16_put((uint16_t)type),
-			.cookie = be64_put(req->cookie),
-			.length = be32_put(len),
-		};
+	m->magic = be32_put(extended ? NBD_EXTENDED_REPLY_MAGIC : NBD_STRUCTURED_REPLY_MAGIC);
+	m->flags = be16_put(NBD_REPLY_FLAG_DONE);
+	m->type = be16_put((uint16_t)type);
+	m->cookie = be64_put(req->cookie);
+	if (!extended) {
+		m->length = be32_put(len);
 		return sizeof(*m);
 	}
-	*ext = (struct nbd_msg_chunk_ext){
-		.magic = be32_put(NBD_EXTENDED_REPLY_MAGIC),
-		.flags = be16_put(NBD_REPLY_FLAG_DONE),
-		.type = be16_put((uint16_t)type),
-		.cookie = be64_put(req->cookie),
-		.offset = be64_put(req->off),
-		.length = be64_put(len),
-	};
+	ext->offset = be64_put(req->off);
+	ext->length = be64_put(len);
 	return sizeof(*ext);
 }
 
