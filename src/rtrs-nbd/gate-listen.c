@@ -16,6 +16,7 @@
 #include "fab-names.h"
 #include "gate.h"
 #include "log.h"
+#include "number.h"
 
 #define BACKLOG 512
 #define PORT 10809			/* IANA's for NBD */
@@ -39,26 +40,22 @@ static int take_given(struct gate_listen *l, char *err, size_t len)
 {
 	int n = sd_listen_fds(0);
 
-	if (n < 0) {
-		snprintf(err, len, "LISTEN_FDS '%s': %s", getenv("LISTEN_FDS"), strerror(-n));
-		return n;
-	}
+	if (n < 0)
+		return fmt_error(n, err, len, "LISTEN_FDS '%s': %s", getenv("LISTEN_FDS"),
+				 strerror(-n));
 	if (n == 0)
 		tell_not_given();
 	sd_listen_fds(1);		/* forgets the variables */
-	if (n > GATE_LISTEN_MAX) {
-		snprintf(err, len, "LISTEN_FDS '%d': expected at most %d", n, GATE_LISTEN_MAX);
-		return -E2BIG;
-	}
+	if (n > GATE_LISTEN_MAX)
+		return fmt_error(-E2BIG, err, len, "LISTEN_FDS '%d': expected at most %d", n,
+				 GATE_LISTEN_MAX);
 	l->given = n > 0;
 	for (int i = 0; i < n; i++) {
 		int fd = SD_LISTEN_FDS_START + i;
 
-		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
-			snprintf(err, len, "descriptor %d of LISTEN_FDS: expected a stream socket "
-				 "that listens", fd);
-			return -ENOTSOCK;
-		}
+		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
+			return fmt_error(-ENOTSOCK, err, len, "descriptor %d of LISTEN_FDS: "
+					 "expected a stream socket that listens", fd);
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 		l->fds[l->n++] = fd;
 	}
@@ -74,11 +71,9 @@ static int gate_listen_unix(struct gate_listen *l, const char *path, char *err, 
 
 	if (!strcmp(path, "-")) {
 		l->dir = strdup("/tmp/rtrs-nbd.XXXXXX");
-		if (!l->dir || !mkdtemp(l->dir) || asprintf(&own, "%s/socket", l->dir) < 0) {
-			snprintf(err, len, "cannot make a directory for a socket: %s",
-				 strerror(errno));
-			return -EIO;
-		}
+		if (!l->dir || !mkdtemp(l->dir) || asprintf(&own, "%s/socket", l->dir) < 0)
+			return fmt_error(-EIO, err, len, "cannot make a directory for a socket: %s",
+					 strerror(errno));
 		path = own;
 	}
 	r = unix_sock_listen(&l->socket, path, 0777, BACKLOG, err, len);
@@ -134,10 +129,9 @@ static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char 
 
 	_Static_assert(FAB_ADDRS_MAX <= GATE_LISTEN_MAX, "room for each address");
 	n = fab_names_resolve(o->address, &fab_tcp, (uint16_t)port, all, why, sizeof(why));
-	if (n < 0) {
-		snprintf(err, len, "--ipaddr '%s' --port '%d': %s", where, port, why);
-		return -ENOENT;
-	}
+	if (n < 0)
+		return fmt_error(-ENOENT, err, len, "--ipaddr '%s' --port '%d': %s", where, port,
+				 why);
 	for (int i = 0; r == 0 && i < n; i++) {
 		int one = listen_at(l, &all[i]);
 
@@ -146,9 +140,8 @@ static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char 
 	}
 	if (r == 0 && !l->n)
 		r = -EADDRNOTAVAIL;
-	if (r < 0)
-		snprintf(err, len, "cannot listen on %s port %d: %s", where, port, strerror(-r));
-	return r;
+	return r < 0 ? fmt_error(r, err, len, "cannot listen on %s port %d: %s", where, port,
+				 strerror(-r)) : 0;
 }
 
 /* ---- the whole ---- */
@@ -159,15 +152,13 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 
 	*l = (struct gate_listen){ .socket.fd = -1 };
 	r = take_given(l, err, len);
-	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE)) {
-		snprintf(err, len, "LISTEN_FDS passes sockets: remove --unix, --ipaddr and --port, "
-			 "and their lines of the file (the port of the server is "
-			 "server=HOST:PORT)");
-		r = -EINVAL;
-	} else if (r == 0) {
+	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE))
+		r = fmt_error(-EINVAL, err, len, "LISTEN_FDS passes sockets: remove --unix, "
+			      "--ipaddr and --port, and their lines of the file (the port of the "
+			      "server is server=HOST:PORT)");
+	else if (r == 0)
 		r = o->socket ? gate_listen_unix(l, o->socket, err, len)
 			      : listen_tcp(l, o, err, len);
-	}
 	if (r < 0) {
 		gate_listen_close(l);
 		return r;

@@ -14,6 +14,7 @@
 
 #include "cleanup.h"
 #include "gate.h"
+#include "number.h"
 
 int gate_run_pidfile(const char *path, char *err, size_t len)
 {
@@ -24,9 +25,7 @@ int gate_run_pidfile(const char *path, char *err, size_t len)
 		r = -EIO;
 	if (f && fclose(f) && r == 0)
 		r = -errno;
-	if (r < 0)
-		snprintf(err, len, "--pidfile '%s': %s", path, strerror(-r));
-	return r;
+	return r < 0 ? fmt_error(r, err, len, "--pidfile '%s': %s", path, strerror(-r)) : 0;
 }
 
 /* ---- a command ---- */
@@ -162,7 +161,5 @@ int gate_run_command(const struct gate_options *o, const struct gate_listen *l, 
 	_cleanup_free_ char *script = uri ? make_script(o, l, uri) : NULL;
 	int r = script ? spawn_shell(script, pid) : -ENOMEM;
 
-	if (r < 0)
-		snprintf(err, len, "--run '%s': %s", o->run, strerror(-r));
-	return r;
+	return r < 0 ? fmt_error(r, err, len, "--run '%s': %s", o->run, strerror(-r)) : 0;
 }

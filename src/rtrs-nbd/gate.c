@@ -11,9 +11,7 @@
  * are counted in the log. */
 #include <config.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -32,18 +30,16 @@ static struct log_limit refused_limit = LOG_LIMIT_INIT(4, 10000);
 /* ---- clients arrive ---- */
 
 /* "client 7 of 192.0.2.1:40000" */
-static void client_name(struct gate *g, const struct sockaddr_storage *addr, socklen_t len,
-			char *buf, size_t size)
+static void client_name(struct gate *g, const struct fab_addr *addr, char *buf, size_t size)
 {
-	char host[INET6_ADDRSTRLEN], port[8];
+	char peer[FAB_ADDR_STRLEN];
 
 	g->naccepted++;
-	if (addr->ss_family == AF_UNIX ||
-	    getnameinfo((const struct sockaddr *)addr, len, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV))
+	if (fab_addr_is_unix(addr))
 		snprintf(buf, size, "client %llu", g->naccepted);
 	else
-		snprintf(buf, size, "client %llu of %s:%s", g->naccepted, host, port);
+		snprintf(buf, size, "client %llu of %s", g->naccepted,
+			 fab_addr_format(addr, peer, sizeof(peer)));
 }
 
 /* A client on the way to its loop. */
@@ -97,11 +93,11 @@ static void gate_take(struct acceptor *a, int fd, const struct sockaddr_storage 
 	int one = 1;
 	char name[96];
 
-	if (ss->ss_family != AF_UNIX) {
+	if (!fab_addr_is_unix(&addr)) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		net = fab_addr_net(&addr);
 	}
-	client_name(g, ss, len, name, sizeof(name));
+	client_name(g, &addr, name, sizeof(name));
 	hand_over(g, fd, name, net);
 }
 
