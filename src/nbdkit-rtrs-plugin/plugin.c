@@ -282,21 +282,25 @@ static void rtrs_close(void *handle)
 	handle_close(handle);
 }
 
+static struct dev_handle *io_of(void *handle)
+{
+	return &((struct handle *)handle)->io;
+}
+
+static struct dev *dev_of(void *handle)
+{
+	return io_of(handle)->dev;
+}
+
 static int64_t rtrs_get_size(void *handle)
 {
-	return (int64_t)dev_size(((struct handle *)handle)->io.dev);
+	return (int64_t)dev_size(dev_of(handle));
 }
 
 static const char *rtrs_export_description(void *handle)
 {
-	struct handle *h = handle;
-
-	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->io.dev), conf.server);
-}
-
-static const struct dev *dev_of(const void *handle)
-{
-	return ((const struct handle *)handle)->io.dev;
+	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(dev_of(handle)),
+				    conf.server);
 }
 
 static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
@@ -368,8 +372,10 @@ static int rtrs_can_extents(void *handle)
 
 /* Turn @r into the result and errno of a callback.  For an errno without a number in NBD nbdkit
  * would send EINVAL to the client; the numbers are those of Linux. */
-static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
+static int io_result(void *handle, const char *what, uint32_t count, uint64_t offset, int r)
 {
+	struct dev *dev = dev_of(handle);
+
 	if (rtrs_debug_io)
 		log_dbg(dev_name(dev), "%s count=%u offset=%llu: %d", what, count,
 			(unsigned long long)offset, r);
@@ -382,10 +388,8 @@ static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t
 
 static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct handle *h = handle;
-
-	return io_result(h->io.dev, "read", count, offset,
-			 dev_call_read(&h->io, buf, count, offset));
+	return io_result(handle, "read", count, offset,
+			 dev_call_read(io_of(handle), buf, count, offset));
 }
 
 /* Read, to warm the server's cache.  RACE: with NBDKIT_CACHE_EMULATE nbdkit reads the CACHEs of all
@@ -393,50 +397,42 @@ static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, 
 static int rtrs_cache(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	_cleanup_free_ void *sink = malloc(CACHE_PIECE);
-	struct handle *h = handle;
 	int r = sink ? 0 : -ENOMEM;
 	uint32_t n;
 
 	for (uint32_t done = 0; r == 0 && done < count; done += n) {
 		n = MIN(count - done, CACHE_PIECE);
-		r = dev_call_read(&h->io, sink, n, offset + done);
+		r = dev_call_read(io_of(handle), sink, n, offset + done);
 	}
-	return io_result(h->io.dev, "cache", count, offset, r);
+	return io_result(handle, "cache", count, offset, r);
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
 		       uint32_t flags)
 {
-	struct handle *h = handle;
-
-	return io_result(h->io.dev, "write", count, offset,
-		      dev_call_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+	return io_result(handle, "write", count, offset,
+		      dev_call_write(io_of(handle), buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
-	struct handle *h = handle;
-
-	return io_result(h->io.dev, "flush", 0, 0, dev_call_flush(&h->io));
+	return io_result(handle, "flush", 0, 0, dev_call_flush(io_of(handle)));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct handle *h = handle;
-
-	return io_result(h->io.dev, "trim", count, offset,
-		      dev_call_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
+	return io_result(handle, "trim", count, offset,
+		      dev_call_discard(io_of(handle), count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct handle *h = handle;
 	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
 	int r = -EOPNOTSUPP;
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
-		r = dev_call_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
-	return io_result(h->io.dev, "zero", count, offset, r);
+		r = dev_call_zero(io_of(handle), count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
+	return io_result(handle, "zero", count, offset, r);
 }
 
 static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
@@ -450,10 +446,8 @@ static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
 			struct nbdkit_extents *extents)
 {
-	struct handle *h = handle;
-
-	return io_result(h->io.dev, "extents", count, offset,
-			 dev_extents(&h->io, count, offset, flags & NBDKIT_FLAG_REQ_ONE,
+	return io_result(handle, "extents", count, offset,
+			 dev_extents(io_of(handle), count, offset, flags & NBDKIT_FLAG_REQ_ONE,
 				     add_extent, extents));
 }
 
