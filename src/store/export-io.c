@@ -10,6 +10,7 @@
 #include <config.h>
 
 #include "clock.h"
+#include "rnbd-ext.h"
 #include "store-driver.h"
 #include "store-lead.h"
 
@@ -68,6 +69,77 @@ static void enter_work(struct export_io *io)
 		start_work(io);
 }
 
+/* ---- shares ---- */
+
+/* How much of a ring one export may hold, so that a file system that stops does not hold all
+ * workers of io_uring (doc/decisions.md D3).  The work of an export on a ring is limited, and the
+ * rest waits in order of arrival.  A ring may have workers for the limits of all its exports; the
+ * kernel makes workers for work that waits.
+ *
+ * No share has:
+ *   - a READ, which waits for a disk without a worker, except for reads of a file system's own data
+ *     (WORKERS_SPARE);
+ *   - fdatasync, of which one runs at a time (store-file-sync.c);
+ *   - a WRITE that is taken at once (store-file-rw.c).
+ *
+ * Cannot fail: with fewer workers, which is logged, requests wait. */
+
+#define SHARE_WRITES 64u
+/* DISCARD and WRITE_ZEROES have a share of their own, because both may take much longer than a
+ * write.  In the kernel such operations on one file wait for each other, so few at a time are as
+ * quick as many. */
+#define SHARE_ZEROES 8u
+#define SHARE_SYNCS 1u
+#define WORKERS_SPARE 64u
+#define WORKERS_MAX 1024u
+
+static struct export_share *share_of(const struct export_io *io)
+{
+	return io->op == RNBD_OP_WRITE ? &io->slot->writes : &io->slot->zeroes;
+}
+
+static bool share_take(struct export_share *share, struct export_io *io)
+{
+	if (share->used == (io->op == RNBD_OP_WRITE ? SHARE_WRITES : SHARE_ZEROES))
+		return false;
+	share->used++;
+	io->share = share;
+	return true;
+}
+
+/* True if @io, which is no READ, may go to work now.  False: share_leave() starts @io when it is
+ * its turn. */
+static bool share_enter(struct export_io *io)
+{
+	struct export_share *share = share_of(io);
+
+	if (io->op == RNBD_OP_WRITE && io->slot->ops->takes_at_once(io))
+		return true;
+	if (list_empty(&share->waiting) && share_take(share, io))
+		return true;
+	list_add_tail(&share->waiting, &io->link);
+	return false;
+}
+
+/* @io has left the WORK stage with io->share: start the operations whose turn it is. */
+static void share_leave(struct export_io *io)
+{
+	struct export_share *share = io->share;
+
+	io->share = NULL;
+	share->used--;
+	while (!list_empty(&share->waiting)) {
+		struct export_io *next = list_entry(share->waiting.next, struct export_io, link);
+
+		if (!share_take(share, next))
+			return;
+		list_del(&next->link);
+		enter_work(next);
+	}
+}
+
+/* ---- stages ---- */
+
 static bool needs_sync(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_FLUSH)
@@ -89,7 +161,7 @@ static void start_stage(struct export_io *io)
 		if (io->op != RNBD_OP_FLUSH) {
 			/* ORDER: the share first.  An operation that waits for a share has no
 			 * range. */
-			if (io_only_reads(io) || export_io_share_enter(io))
+			if (io_only_reads(io) || share_enter(io))
 				enter_work(io);
 			return;
 		}
@@ -133,7 +205,7 @@ void export_io_next(struct export_io *io, int status)
 		io->ranges = NULL;
 	}
 	if (io->share)
-		export_io_share_leave(io, enter_work);
+		share_leave(io);
 	if (!status) {
 		io->stage++;
 		start_stage(io);
@@ -157,6 +229,15 @@ void export_io_next_later(struct export_io *io, int status)
 	io->status = status;
 	list_add_tail(&ring->finished, &io->link);
 	loop_defer(reactor_loop(io->reactor), &ring->finish_task);
+}
+
+void export_io_all_data(struct export_io *io)
+{
+	struct rnbd_extents_writer w;
+
+	rnbd_extents_begin(&w, io->buf, io->room);
+	rnbd_extents_add(&w, io->len, 0);
+	rnbd_extents_end(&w);
 }
 
 void export_io_start(struct reactor *r, struct export_io *io)
@@ -229,71 +310,7 @@ bool export_io_named(struct reactor *r, struct export *ex, int64_t *named,
 	return !ops->named || ops->named(r, ex, named, done, arg);
 }
 
-/* ---- shares ---- */
-
-/* How much of a ring one export may hold, so that a file system that stops does not hold all
- * workers of io_uring (doc/decisions.md D3).  The work of an export on a ring is limited, and the
- * rest waits in order of arrival.  A ring may have workers for the limits of all its exports; the
- * kernel makes workers for work that waits.
- *
- * No share has:
- *   - a READ, which waits for a disk without a worker, except for reads of a file system's own data
- *     (WORKERS_SPARE);
- *   - fdatasync, of which one runs at a time (store-file-sync.c);
- *   - a WRITE that is taken at once (store-file-rw.c).
- *
- * Cannot fail: with fewer workers, which is logged, requests wait. */
-
-#define SHARE_WRITES 64u
-/* DISCARD and WRITE_ZEROES have a share of their own, because both may take much longer than a
- * write.  In the kernel such operations on one file wait for each other, so few at a time are as
- * quick as many. */
-#define SHARE_ZEROES 8u
-#define SHARE_SYNCS 1u
-#define WORKERS_SPARE 64u
-#define WORKERS_MAX 1024u
-
-static struct export_share *share_of(const struct export_io *io)
-{
-	return io->op == RNBD_OP_WRITE ? &io->slot->writes : &io->slot->zeroes;
-}
-
-static bool share_take(struct export_share *share, struct export_io *io)
-{
-	if (share->used == (io->op == RNBD_OP_WRITE ? SHARE_WRITES : SHARE_ZEROES))
-		return false;
-	share->used++;
-	io->share = share;
-	return true;
-}
-
-bool export_io_share_enter(struct export_io *io)
-{
-	struct export_share *share = share_of(io);
-
-	if (io->op == RNBD_OP_WRITE && io->slot->ops->takes_at_once(io))
-		return true;
-	if (list_empty(&share->waiting) && share_take(share, io))
-		return true;
-	list_add_tail(&share->waiting, &io->link);
-	return false;
-}
-
-void export_io_share_leave(struct export_io *io, void (*start)(struct export_io *io))
-{
-	struct export_share *share = io->share;
-
-	io->share = NULL;
-	share->used--;
-	while (!list_empty(&share->waiting)) {
-		struct export_io *next = list_entry(share->waiting.next, struct export_io, link);
-
-		if (!share_take(share, next))
-			return;
-		list_del(&next->link);
-		start(next);
-	}
-}
+/* ---- an export on a ring ---- */
 
 void export_io_share_init(struct export_slot *slot)
 {

@@ -28,6 +28,18 @@ struct export *export_create(const struct export_spec *spec)
 	return ex;
 }
 
+/* The session limits larger requests; the kernel splits requests at need. */
+void export_geometry_init(struct export *ex)
+{
+	ex->geometry = (struct rnbd_dev_info){
+		.max_hw_sectors = EXPORT_RANGE_SECTORS,
+		.max_segments = UINT16_MAX,
+		.max_write_zeroes_sectors = ex->spec.readonly ? 0 : EXPORT_RANGE_SECTORS,
+		.logical_block_size = RNBD_SECTOR_SIZE,
+		.fua = true,
+	};
+}
+
 void export_free(struct export *ex)
 {
 	struct export_spec spec = ex->spec;

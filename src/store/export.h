@@ -232,6 +232,9 @@ struct export {
 	struct store *store;		/* NULL: not opened yet */
 };
 
+/* A range in a request is 32 bits of bytes. */
+#define EXPORT_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
+
 /* The size of @ex in bytes.  A client that was told a size in an OPEN_RSP meets this size, or a
  * newer one, in all requests that follow.  Any thread. */
 static inline uint64_t export_size(const struct export *ex)
@@ -242,6 +245,9 @@ static inline uint64_t export_size(const struct export *ex)
 /* Make an export of a copy of @spec, which is checked, without opening anything; NULL: no memory.
  * Any thread. */
 struct export *export_create(const struct export_spec *spec);
+/* Fill the geometry with what holds for each storage: any length, FUA, no cache, no discard, and
+ * zeroes if the export is written.  The driver adds its own.  Any thread. */
+void export_geometry_init(struct export *ex);
 /* Close @ex, which is a name of no store, and free it.  Any thread; may block. */
 void export_free(struct export *ex);
 /* For how long the storage of @ex has answered none of the requests that it has, on the worst ring,

@@ -42,6 +42,7 @@ struct store_io_ops {
 	/* The log's words about an operation that failed with @err, which is negative; NULL:
 	 * strerror().  May be NULL. */
 	const char *(*words)(int err);
+	/* export_io_reopen(); NULL: no sync fails for the writes of others, so none is latched. */
 	void (*reopen)(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 	/* export_io_size() */
 	bool (*size)(struct reactor *r, struct export *ex, int64_t *size,
@@ -102,6 +103,8 @@ struct export_ring {
 void export_io_next(struct export_io *io, int status);
 /* Call export_io_next() in the next pass, for a stage that ends without a completion. */
 void export_io_next_later(struct export_io *io, int status);
+/* Answer EXTENTS: all of @io, of which nothing is known, is data.  Any thread. */
+void export_io_all_data(struct export_io *io);
 /* Run export_io_next() for all of export_ring.finished; the function of export_ring.finish_task. */
 void export_io_finish_task(struct loop_task *task);
 
@@ -114,11 +117,6 @@ void export_io_failed_end(struct export_slot *slot);
 
 /* Begin with all shares of @slot free. */
 void export_io_share_init(struct export_slot *slot);
-/* True if @io, which is no READ, may go to work now.  False: a later export_io_share_leave() starts
- * @io in its turn. */
-bool export_io_share_enter(struct export_io *io);
-/* @io has left the WORK stage with io->share.  Calls @start for the operations whose turn it is. */
-void export_io_share_leave(struct export_io *io, void (*start)(struct export_io *io));
 /* Let the ring of @r have as many workers as the shares of @nexports can hold. */
 void export_io_share_allow_workers(struct reactor *r, unsigned nexports);
 

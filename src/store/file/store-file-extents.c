@@ -138,14 +138,10 @@ static bool give_to_seeker(struct export_seeker *s, struct export_io *io)
 
 void store_file_extents(struct export_io *io)
 {
-	struct rnbd_extents_writer w;
-
 	loop_msg_init(&io->msg, extents_msg);
 	if (!store_file(io->ex)->is_block && give_to_seeker(&store_file(io->ex)->seeker, io))
 		return;
-	rnbd_extents_begin(&w, io->buf, io->room);
-	rnbd_extents_add(&w, io->len, 0);
-	rnbd_extents_end(&w);
+	export_io_all_data(io);
 	export_io_next_later(io, 0);
 }
 

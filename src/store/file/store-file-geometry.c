@@ -15,23 +15,8 @@
 
 #include "store-file-priv.h"
 
-/* A range in a request is 32 bits of bytes. */
-#define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
 #define PHYSICAL_MAX 32768u
 #define PROBE_LEN 4096
-
-static void geometry_common(struct export *ex)
-{
-	struct rnbd_dev_info *g = &ex->geometry;
-
-	/* The session limits larger requests; the kernel splits requests at need. */
-	g->max_hw_sectors = MAX_RANGE_SECTORS;
-	g->max_segments = UINT16_MAX;
-	g->fua = true;
-	g->writeback = true;
-	/* Zeroes are written if neither device nor file system helps. */
-	g->max_write_zeroes_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS;
-}
 
 /* Punching behind the end loses no data. */
 int store_file_punch_behind(const struct store_file *f)
@@ -59,8 +44,6 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	struct statfs fs;
 	bool known;
 
-	geometry_common(ex);
-	g->logical_block_size = RNBD_SECTOR_SIZE;
 	g->physical_block_size = (uint16_t)(sane ? MIN(st_blksize, PHYSICAL_MAX) : PROBE_LEN);
 	if (ex->direct)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size,
@@ -69,7 +52,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	known = !fstatfs(f->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
 	f->whole = known ? MAX((uint32_t)fs.f_bsize, RNBD_SECTOR_SIZE) : PROBE_LEN;
 	if (!ex->spec.readonly && can_punch(f)) {
-		g->max_discard_sectors = MAX_RANGE_SECTORS;
+		g->max_discard_sectors = EXPORT_RANGE_SECTORS;
 		g->discard_granularity = f->whole;
 	} else {
 		atomic_fetch_or(&f->cannot, STORE_FILE_CANNOT_PUNCH);
@@ -86,7 +69,6 @@ static void geometry_block(struct export *ex)
 	int logical = 0;
 	uint64_t max;
 
-	geometry_common(ex);
 	if (ioctl(store_file(ex)->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
 	    logical < (int)RNBD_SECTOR_SIZE || logical > (int)PHYSICAL_MAX)
 		logical = RNBD_SECTOR_SIZE;
@@ -103,7 +85,7 @@ static void geometry_block(struct export *ex)
 	max = store_file_disk_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >>
 	      RNBD_SECTOR_SHIFT;
 	if (!ex->spec.readonly && max) {
-		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
+		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)EXPORT_RANGE_SECTORS);
 		g->discard_granularity = (uint32_t)store_file_disk_number(
 			store_file(ex)->dev, "queue/discard_granularity", (uint64_t)logical);
 		g->discard_alignment = (uint32_t)store_file_disk_number(store_file(ex)->dev,
@@ -116,6 +98,9 @@ static void geometry_block(struct export *ex)
 
 void store_file_geometry(struct store_file *f, uint32_t st_blksize)
 {
+	/* Zeroes are written if neither device nor file system helps. */
+	export_geometry_init(&f->ex);
+	f->ex.geometry.writeback = true;
 	if (f->is_block)
 		geometry_block(&f->ex);
 	else

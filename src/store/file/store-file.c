@@ -111,7 +111,6 @@ static int open_path(struct export *ex, const struct refusal *to)
 	return 0;
 }
 
-/* Look for other users now, as well as with the claim, which comes after the wait for a lock. */
 /* Two servers may have the block device of @ex, if its reservations fence the one that loses. */
 static int check_shared(struct export *ex, const struct refusal *to)
 {
@@ -123,6 +122,7 @@ static int check_shared(struct export *ex, const struct refusal *to)
 	return rc;
 }
 
+/* Look for other users now, as well as with the claim, which comes after the wait for a lock. */
 static int check_use(const struct export *ex, const struct stat *st, const struct refusal *to)
 {
 	char use[STORE_FILE_USE_MAX];

@@ -16,14 +16,11 @@
 #include "clock.h"
 #include "export.h"
 #include "number.h"
-#include "rnbd-ext.h"
 #include "store-driver.h"
 #include "util.h"
 
 #define PREFIX "mem:"
 #define PAGE 4096u
-/* A range in a request is 32 bits of bytes. */
-#define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
 
 struct store_mem {
 	struct export ex;
@@ -80,16 +77,12 @@ static void mem_learn_ids(struct export *ex)
 
 static void mem_learn_geometry(struct export *ex)
 {
-	ex->geometry = (struct rnbd_dev_info){
-		.max_hw_sectors = MAX_RANGE_SECTORS,
-		.max_segments = UINT16_MAX,
-		.max_write_zeroes_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
-		.max_discard_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
-		.discard_granularity = PAGE,
-		.physical_block_size = PAGE,
-		.logical_block_size = RNBD_SECTOR_SIZE,
-		.fua = true,
-	};
+	struct rnbd_dev_info *g = &ex->geometry;
+
+	export_geometry_init(ex);
+	g->max_discard_sectors = g->max_write_zeroes_sectors;
+	g->discard_granularity = PAGE;
+	g->physical_block_size = PAGE;
 }
 
 static int mem_open(struct export *ex, char *err, size_t errlen)
@@ -166,11 +159,7 @@ static void mem_zero(struct export_io *io)
 /* All of it is data: which pages were never written the kernel does not say. */
 static void mem_extents(struct export_io *io)
 {
-	struct rnbd_extents_writer w;
-
-	rnbd_extents_begin(&w, io->buf, io->room);
-	rnbd_extents_add(&w, io->len, 0);
-	rnbd_extents_end(&w);
+	export_io_all_data(io);
 	export_io_next_later(io, 0);
 }
 
@@ -182,13 +171,6 @@ static void mem_sync(struct export_io *io)
 static bool mem_takes_at_once(const struct export_io *io)
 {
 	return true;
-}
-
-/* No sync fails, so no error is latched. */
-static void mem_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
-{
-	ex->store->reopen = EXPORT_REOPEN_DONE;
-	done(arg);
 }
 
 static bool mem_size_now(struct reactor *r, struct export *ex, int64_t *size,
@@ -205,6 +187,5 @@ const struct store_io_ops store_mem_io_ops = {
 	.extents = mem_extents,
 	.sync = mem_sync,
 	.takes_at_once = mem_takes_at_once,
-	.reopen = mem_reopen,
 	.size = mem_size_now,
 };

@@ -191,13 +191,6 @@ static bool image_takes_at_once(const struct export_io *io)
 	return true;
 }
 
-/* No sync fails for other writes than its own, so no error is latched. */
-static void image_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
-{
-	ex->store->reopen = EXPORT_REOPEN_DONE;
-	done(arg);
-}
-
 /* ---- extents ---- */
 
 struct extents {
@@ -247,11 +240,11 @@ static void extents_work(struct worker_job *job)
 	/* librbd asks for several objects at once: when one fails, later ones may have been told,
 	 * and the gap between them is no hole. */
 	if (!e->full && rc < 0) {
-		rnbd_extents_begin(&e->w, io->buf, io->room);
-		rnbd_extents_add(&e->w, io->len, 0);
-	} else if (!e->full && e->pos < end) {
-		rnbd_extents_add(&e->w, end - e->pos, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+		export_io_all_data(io);
+		return;
 	}
+	if (!e->full && e->pos < end)
+		rnbd_extents_add(&e->w, end - e->pos, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
 	rnbd_extents_end(&e->w);
 }
 
@@ -270,7 +263,6 @@ static void image_extents(struct export_io *io)
 	struct store_rbd *r = store_rbd(io->ex);
 	/* Behind LUKS offsets are not those of the objects. */
 	struct extents *e = r->ex.spec.luks || store_rbd_lost(r, 0) ? NULL : calloc(1, sizeof(*e));
-	struct rnbd_extents_writer w;
 
 	if (e) {
 		e->job = (struct worker_job){ .work = extents_work, .done = extents_done };
@@ -280,9 +272,7 @@ static void image_extents(struct export_io *io)
 		free(e);
 	}
 	/* An unknown range counts as data. */
-	rnbd_extents_begin(&w, io->buf, io->room);
-	rnbd_extents_add(&w, io->len, 0);
-	rnbd_extents_end(&w);
+	export_io_all_data(io);
 	export_io_next_later(io, 0);
 }
 
@@ -459,6 +449,5 @@ const struct store_io_ops store_rbd_io_ops = {
 	.sync = image_sync,
 	.takes_at_once = image_takes_at_once,
 	.words = image_words,
-	.reopen = image_reopen,
 	.size = image_size,
 };

@@ -11,8 +11,6 @@
 #include "store-rbd-priv.h"
 #include "util.h"
 
-/* A range in a request is 32 bits of bytes. */
-#define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
 #define BLOCK 4096u
 /* rbd_discard_granularity_bytes: librbd leaves smaller parts alone. */
 #define DISCARD_GRANULARITY 65536u
@@ -58,16 +56,12 @@ static int image_check(const struct export_spec *spec, char *err, size_t errlen)
 
 static void image_learn_geometry(struct export *ex)
 {
-	ex->geometry = (struct rnbd_dev_info){
-		.max_hw_sectors = MAX_RANGE_SECTORS,
-		.max_segments = UINT16_MAX,
-		.max_write_zeroes_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
-		.max_discard_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
-		.discard_granularity = DISCARD_GRANULARITY,
-		.physical_block_size = BLOCK,
-		.logical_block_size = RNBD_SECTOR_SIZE,
-		.fua = true,
-	};
+	struct rnbd_dev_info *g = &ex->geometry;
+
+	export_geometry_init(ex);
+	g->max_discard_sectors = g->max_write_zeroes_sectors;
+	g->discard_granularity = DISCARD_GRANULARITY;
+	g->physical_block_size = BLOCK;
 }
 
 static int image_open(struct export *ex, char *err, size_t errlen)
