@@ -51,7 +51,7 @@ static void join_down(struct export_life *life, struct export *ex)
 /* ORDER: the lock first, because the state of a file belongs to the server with the lock. */
 static int take_up(struct export_life *life, struct export *ex)
 {
-	int rc = exports_take(life->exports, ex, life->lock, life->err, sizeof(life->err));
+	int rc = exports_take(life->exports, ex, life->exports->locked, life->err, sizeof(life->err));
 
 	if (rc || ex->spec.readonly)
 		return rc;
@@ -140,11 +140,6 @@ static enum export_rung rung_of_step(const struct export *ex)
 	return goes_up(ex) ? ex->life.rung + 1 : ex->life.rung;
 }
 
-static struct loop *life_loop(const struct export_life *life)
-{
-	return reactor_loop(life->reactors[0]);
-}
-
 /* Note the end of the step of life->now, with @rc. */
 static void step_ended(struct export_life *life, int rc)
 {
@@ -193,7 +188,7 @@ static void life_job_done(struct worker_job *job)
 	struct export_life *life = container_of(job, struct export_life, job);
 
 	step_ended(life, goes_up(life->now) ? life->rc : 0);
-	loop_defer(life_loop(life), &life->task);
+	loop_defer(life->loop, &life->task);
 }
 
 /* Without a thread a step up fails; a step down runs here, and blocks. */
@@ -221,14 +216,14 @@ static void life_ring_answered(struct loop_msg *msg)
 	if (--life->pending)
 		return;
 	step_ended(life, goes_up(life->now) ? life->rc : 0);
-	loop_defer(life_loop(life), &life->task);
+	loop_defer(life->loop, &life->task);
 }
 
 static void ring_answer(struct life_ring *ring, int rc)
 {
 	ring->rc = rc;
 	ring->msg.fn = life_ring_answered;
-	loop_post(life_loop(ring->life), &ring->msg);
+	loop_post(ring->life->loop, &ring->msg);
 }
 
 static void ring_up_msg(struct loop_msg *msg)
@@ -306,7 +301,7 @@ static void look_ended(struct export_life *life)
 	free(life->looked_at);
 	life->looked_at = NULL;
 	life->under_way = false;
-	loop_defer(life_loop(life), &life->task);
+	loop_defer(life->loop, &life->task);
 }
 
 static void look_done(struct worker_job *job)
@@ -347,7 +342,7 @@ static void look_begin(struct export_life *life)
 void export_life_look(struct export_life *life)
 {
 	life->unseen = true;
-	loop_defer(life_loop(life), &life->task);
+	loop_defer(life->loop, &life->task);
 }
 
 /* ---- whose turn it is ---- */
@@ -400,21 +395,21 @@ static void life_task(struct loop_task *task)
 	/* Once for all that have come with one change, and with one try of failed ones. */
 	if (life->unseen && !life->under_way && !life->stopped && !life->now)
 		look_begin(life);
-	if (!life->under_way && !life->exports->leads.njobs && life->stopped)
+	if (!life->under_way && !life->nleads && life->stopped)
 		life->stopped(life->stopped_arg);
 }
 
 static void life_stand_in_line(struct export_life *life, struct export *ex)
 {
 	list_add_tail(&life->line, &ex->life.link);
-	loop_defer(life_loop(life), &life->task);
+	loop_defer(life->loop, &life->task);
 }
 
 static void life_unheld(struct exports *e, struct export *ex)
 {
 	/* Another name of the store may have held it in the middle of its way down. */
 	if (ex == e->life->now) {
-		loop_defer(life_loop(e->life), &e->life->task);
+		loop_defer(e->life->loop, &e->life->task);
 		return;
 	}
 	if (ex->life.goal != EXPORT_PARSED || ex->life.rung != EXPORT_ATTACHED || in_use(ex))
@@ -486,30 +481,13 @@ void export_life_resized(const struct export *ex)
 
 /* ---- begin and end ---- */
 
-static void life_fenced(struct exports *e, const struct store *store)
-{
-	if (e->life->users)
-		e->life->users->store_fenced(e->life->arg, store);
-}
-
-static void life_led(struct exports *e, const struct store *store)
-{
-	if (e->life->users)
-		e->life->users->store_led(e->life->arg, store);
-}
-
-static void life_lead_job_ended(struct exports *e)
-{
-	loop_defer(life_loop(e->life), &e->life->task);
-}
-
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,
 		     const struct export_users *users, void *arg)
 {
 	struct store *store;
 
-	*life = (struct export_life){ .exports = e, .reactors = reactors, .lock = e->locked,
-				      .users = users, .arg = arg };
+	*life = (struct export_life){ .exports = e, .loop = reactor_loop(reactors[0]),
+				      .reactors = reactors, .users = users, .arg = arg };
 	life->rings = calloc(e->nrings, sizeof(*life->rings));
 	if (!life->rings)
 		return -ENOMEM;
@@ -518,15 +496,13 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 		life->rings[i].index = i;
 		loop_task_init(&life->rings[i].task, ring_down_task);
 	}
-	worker_init(&life->worker, life_loop(life));
+	worker_init(&life->worker, life->loop);
 	life->job.work = life_job_work;
 	life->job.done = life_job_done;
 	loop_task_init(&life->task, life_task);
 	list_init(&life->line);
 	list_init(&life->ready);
 	e->life = life;
-	e->leads = (struct exports_leads){ .loop = life_loop(life), .fenced = life_fenced,
-					   .led = life_led, .job_ended = life_lead_job_ended };
 	e->unheld = life_unheld;
 	list_for_each(store, &e->stores, link)
 		store_lead_begin(store);
@@ -541,14 +517,14 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 		log_info(life->now->name, "waiting for '%s', which is being added or removed",
 			 life->now->path);
 	atomic_store(&life->exports->stopping, true);
-	life->exports->leads.ended = true;
+	life->ended = true;
 	/* ORDER: the loop goes before the stores do. */
 	list_for_each(store, &life->exports->stores, link)
 		store_lead_end(store);
 	life->stopped = done;
 	life->stopped_arg = arg;
 	if (!life->under_way)
-		loop_defer(life_loop(life), &life->task);
+		loop_defer(life->loop, &life->task);
 }
 
 /* Take @ex, which no ring has, down to the ground at once. */
@@ -580,7 +556,6 @@ void export_life_fini(struct export_life *life)
 	life_descend_all(life, &life->exports->removed);
 	life_descend_all(life, &life->ready);
 	life->exports->life = NULL;
-	life->exports->leads.loop = NULL;
 	life->exports->unheld = NULL;
 	worker_fini(&life->worker);
 	free(life->rings);

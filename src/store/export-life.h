@@ -48,8 +48,8 @@ struct life_ring;
 
 struct export_life {
 	struct exports *exports;
+	struct loop *loop;		/* of the control thread */
 	struct reactor *const *reactors;	/* [exports->nrings] */
-	bool lock;			/* false: --no-lock */
 	const struct export_users *users;	/* NULL: the users have ended */
 	void *arg;			/* of @users */
 	/* An export that had no storage has got it, and clients find @ex (export-retry.h).  The
@@ -73,6 +73,9 @@ struct export_life {
 	char err[EXPORT_LIFE_ERR];
 	struct life_ring *rings;	/* [exports->nrings] */
 	unsigned pending;		/* rings that have not answered */
+	/* of stores with a lead (store-lead.h): */
+	unsigned nleads;		/* jobs on workers of their own */
+	bool ended;			/* begin no such jobs */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 };

@@ -95,7 +95,7 @@ static void retry_arm(struct exports *e, uint64_t next_ms)
 		return;
 	/* A timer that fires too early does nothing. */
 	if (list_empty(&timer->link) || next_ms < timer->at_ms)
-		loop_timer_set(e->leads.loop, timer, next_ms);
+		loop_timer_set(e->life->loop, timer, next_ms);
 }
 
 /* Have a try when the first of all waits for it. */

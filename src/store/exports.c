@@ -41,7 +41,6 @@ void exports_init(struct exports *e, unsigned nrings)
 	e->state_dir = -1;
 	e->state_id = 0;
 	atomic_init(&e->stopping, false);
-	e->leads = (struct exports_leads){ 0 };
 	e->life = NULL;
 	e->unheld = NULL;
 }
@@ -205,7 +204,7 @@ void exports_show(struct exports *e, struct export *ex)
 	e->n++;
 	list_add_tail(&e->list, &ex->link);
 	index_add(&e->by_name, &ex->by_name, index_text(ex->name));
-	if (e->leads.loop)
+	if (e->life)
 		store_lead_begin(ex->store);
 	medium_comes(e, ex);
 }

@@ -17,21 +17,6 @@ struct export;
 struct exports;
 struct export_life;
 struct export_spec;
-struct loop;
-
-/* The part of the life of exports that stores with a lead (store-lead.h) use; export-life.c fills
- * it. */
-struct exports_leads {
-	struct loop *loop;		/* of the control thread; NULL: exports have no life */
-	unsigned njobs;			/* of stores, on workers of their own */
-	bool ended;			/* begin no jobs */
-	/* Another server has the lock of @store: end the paths of its clients. */
-	void (*fenced)(struct exports *e, const struct store *store);
-	/* An OPEN of @store that waits may go on. */
-	void (*led)(struct exports *e, const struct store *store);
-	/* A job has ended. */
-	void (*job_ended)(struct exports *e);
-};
 
 struct exports {
 	struct list list;		/* export.link */
@@ -57,7 +42,6 @@ struct exports {
 	uint64_t state_id;		/* of the directory, or random */
 	_Atomic(bool) stopping;		/* give up the waits for locks and claims; any thread */
 
-	struct exports_leads leads;
 	/* NULL: exports neither come nor go */
 	struct export_life *life;
 	/* The last reference to @ex, or to its store, was put. */

@@ -10,16 +10,15 @@
 #include <string.h>
 
 #include "clock.h"
-#include "export.h"
-#include "exports.h"
+#include "export-life.h"
 #include "log.h"
 #include "store-lead.h"
 
 #define AGAIN_MS 1000u
 
-static struct exports_leads *leads_of(const struct store_lead *lead)
+static struct export_life *life_of(const struct store_lead *lead)
 {
-	return &lead->all->leads;
+	return lead->all->life;
 }
 
 static void lead_event(struct store_lead *lead, enum store_lead_event event)
@@ -83,7 +82,7 @@ static void begin(struct store_lead *lead, void (*work)(struct worker_job *job),
 	lead->job.done = done;
 	lead->why[0] = '\0';
 	store_hold(lead->store);
-	leads_of(lead)->njobs++;
+	life_of(lead)->nleads++;
 	rc = worker_run(&lead->worker, &lead->job);
 	if (!rc)
 		return;
@@ -139,20 +138,21 @@ static void wish_job_ended(struct store_lead *lead, enum store_lead_event event)
 
 static void ended(struct store_lead *lead, enum store_lead_event event)
 {
+	struct export_life *life = life_of(lead);
 	struct store *store = lead->store;
-	struct exports *e = lead->all;
 
 	lead_event(lead, event);
 	/* ORDER: before OPENs begin the next try. */
 	wish_job_ended(lead, event);
-	e->leads.led(e, store);
+	if (life->users)
+		life->users->store_led(life->arg, store);
 	/* All OPENs that waited for this try have heard of it. */
 	lead->error = 0;
 	/* The client that wanted the store may have gone. */
 	store_lead_closed(store);
 	/* ORDER: the store may go when nobody holds it. */
-	e->leads.njobs--;
-	e->leads.job_ended(e);
+	life->nleads--;
+	loop_defer(life->loop, &life->task);
 	store_put(store);
 }
 
@@ -219,8 +219,8 @@ static void owner_looks_later(void *object)
 {
 	struct store_lead *lead = object;
 
-	if (lead->ex->driver->owns && !leads_of(lead)->ended)
-		loop_timer_set(leads_of(lead)->loop, &lead->timer,
+	if (lead->ex->driver->owns && !life_of(lead)->ended)
+		loop_timer_set(life_of(lead)->loop, &lead->timer,
 			       clock_now_ms() + STORE_LEAD_LOOK_MS);
 }
 
@@ -265,8 +265,8 @@ static void look_later(void *object)
 {
 	struct store_lead *lead = object;
 
-	if (!leads_of(lead)->ended)
-		loop_timer_set(leads_of(lead)->loop, &lead->timer,
+	if (!life_of(lead)->ended)
+		loop_timer_set(life_of(lead)->loop, &lead->timer,
 			       clock_now_ms() + STORE_LEAD_KEEP_MS);
 }
 
@@ -290,6 +290,15 @@ static void tell_loss(const struct store_lead *lead)
 		 "that server");
 }
 
+/* Another server has the lock of the store. */
+static void end_paths(const struct store_lead *lead)
+{
+	const struct export_life *life = life_of(lead);
+
+	if (life->users)
+		life->users->store_fenced(life->arg, lead->store);
+}
+
 static void lose_clients(void *object)
 {
 	struct store_lead *lead = object;
@@ -297,16 +306,14 @@ static void lose_clients(void *object)
 	loop_timer_cancel(&lead->timer);
 	count_loss(lead);
 	tell_loss(lead);
-	leads_of(lead)->fenced(lead->all, lead->store);
+	end_paths(lead);
 	store_lead_closed(lead->store);
 }
 
 /* The request failed while the name still was there. */
 static void lose_readers(void *object)
 {
-	struct store_lead *lead = object;
-
-	leads_of(lead)->fenced(lead->all, lead->store);
+	end_paths(object);
 }
 
 static void try_later(void *object)
@@ -315,9 +322,9 @@ static void try_later(void *object)
 
 	log_warn(lead->ex->name, "cannot be opened again: %s; trying again",
 		 *lead->why ? lead->why : strerror(-lead->rc));
-	if (leads_of(lead)->ended)
+	if (life_of(lead)->ended)
 		return;
-	loop_timer_set(leads_of(lead)->loop, &lead->timer,
+	loop_timer_set(life_of(lead)->loop, &lead->timer,
 		       clock_now_ms() + AGAIN_MS);
 }
 
@@ -409,7 +416,7 @@ int store_lead_join(struct store *store, struct export *ex)
 static void lead_ready(struct store_lead *lead)
 {
 	if (!lead->begun)
-		worker_init(&lead->worker, leads_of(lead)->loop);
+		worker_init(&lead->worker, life_of(lead)->loop);
 	lead->begun = true;
 }
 
@@ -453,8 +460,8 @@ void store_lead_destroy(struct store *store)
 
 	if (!lead)
 		return;
-	if (leads_of(lead)->loop)
-		loop_unpost(leads_of(lead)->loop, &lead->fenced_msg);
+	if (life_of(lead))
+		loop_unpost(life_of(lead)->loop, &lead->fenced_msg);
 	if (lead->begun)
 		worker_fini(&lead->worker);
 	free(lead);
@@ -540,7 +547,7 @@ void store_lead_closed(struct store *store)
 	struct store_lead *lead = store->lead;
 
 	/* The end of the program gives the lock back with the store. */
-	if (!lead || leads_of(lead)->ended)
+	if (!lead || !life_of(lead) || life_of(lead)->ended)
 		return;
 	if (!store->writers)
 		lead_event(lead, STORE_LEAD_EV_NO_WRITER);
@@ -550,5 +557,5 @@ void store_lead_closed(struct store *store)
 
 void store_lead_lost(struct store *store)
 {
-	loop_post(leads_of(store->lead)->loop, &store->lead->fenced_msg);
+	loop_post(life_of(store->lead)->loop, &store->lead->fenced_msg);
 }

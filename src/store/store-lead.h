@@ -118,7 +118,7 @@ struct store_lead {
 int store_lead_join(struct store *store, struct export *ex);
 /* The names of @store can be used from now on.  Control thread. */
 void store_lead_begin(struct store *store);
-/* The program ends (exports_leads.ended): a store that cannot be reopened is not tried again. */
+/* The program ends (export_life.ended): a store that cannot be reopened is not tried again. */
 void store_lead_end(struct store *store);
 /* @ex goes, and no client has it open: no job begins by a timer any more.  No job runs. */
 void store_lead_goes(struct store *store, const struct export *ex);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "clock.h"
+#include "export-life.h"
 #include "exports.h"
 #include "loop-impl.h"
 #include "pr-device.h"
@@ -164,9 +165,8 @@ Test(store_file_share, a_third_host_is_refused)
 	cr_assert_eq(dev.holder, -1);
 }
 
-static void note_fenced(struct exports *e, const struct store *store)
+static void note_fenced(void *arg, const struct store *store)
 {
-	cr_assert_eq(e, &all);
 	cr_assert_eq(store, hosts[A].store);
 	nfenced++;
 }
@@ -178,10 +178,11 @@ Test(store_file_share, a_name_goes_and_others_are_read)
 	struct export *ex = &hosts[A].f.ex, *other = &hosts[B].f.ex;
 	struct store *store = hosts[A].store;
 	struct loop loop;
+	static const struct export_users users = { .store_fenced = note_fenced };
+	struct export_life life = { .loop = &loop, .users = &users };
 
 	cr_assert_eq(loop_init(&loop), 0);
-	all.leads.loop = &loop;
-	all.leads.fenced = note_fenced;
+	all.life = &life;
 	cr_assert_eq(store_lead_join(store, ex), 0);
 	cr_assert(store_lead_fences(store) && !store_lead_is_owner(store));
 	/* One name is written; the other is none of the lead's. */
