@@ -51,7 +51,7 @@ static void join_down(struct export_life *life, struct export *ex)
 /* ORDER: the lock first, because the state of a file belongs to the server with the lock. */
 static int take_up(struct export_life *life, struct export *ex)
 {
-	int rc = exports_take(life->exports, ex, life->exports->locked, life->err, sizeof(life->err));
+	int rc = exports_take(life->exports, ex, life->err, sizeof(life->err));
 
 	if (rc || ex->spec.readonly)
 		return rc;

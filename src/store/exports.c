@@ -21,6 +21,8 @@
 
 void exports_init(struct exports *e, unsigned nrings)
 {
+	*e = (struct exports){ .nrings = nrings, .one_medium = true,
+			       .lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS, .state_dir = -1 };
 	list_init(&e->list);
 	list_init(&e->removed);
 	list_init(&e->stores);
@@ -31,18 +33,6 @@ void exports_init(struct exports *e, unsigned nrings)
 	index_init(&e->retries_by_name);
 	for (enum store_key by = 0; by < STORE_KEYS; by++)
 		index_init(&e->stores_by[by]);
-	e->slots = e->store_slots = (struct slots){ 0 };
-	e->n = e->nmedia = 0;
-	e->nrings = nrings;
-	atomic_init(&e->one_medium, true);
-	e->locked = false;
-	e->aside = NULL;
-	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
-	e->state_dir = -1;
-	e->state_id = 0;
-	atomic_init(&e->stopping, false);
-	e->life = NULL;
-	e->unheld = NULL;
 }
 
 static void note_media(struct exports *e, unsigned nmedia)
@@ -173,18 +163,24 @@ unsigned exports_patience_ms(const struct export *ex)
 	return ex->hasty ? MIN(EXPORTS_HASTY_MS, most_ms) : most_ms;
 }
 
-int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen)
+static int check_same(struct export *ex, char *err, size_t errlen)
 {
-	int rc = 0;
+	return ex->driver->check_same ? ex->driver->check_same(ex, err, errlen) : 0;
+}
 
-	if (lock && ex->driver->lock)
-		rc = ex->driver->lock(ex, err, errlen);
+static int claim_one(struct export *ex, char *err, size_t errlen)
+{
+	return ex->driver->claim ? ex->driver->claim(ex, err, errlen) : 0;
+}
+
+int exports_take(struct exports *e, struct export *ex, char *err, size_t errlen)
+{
+	int rc = e->locked && ex->driver->lock ? ex->driver->lock(ex, err, errlen) : 0;
+
 	/* During the wait the file may have been replaced, or be of another size. */
-	if (!rc && lock && ex->driver->check_same)
-		rc = ex->driver->check_same(ex, err, errlen);
-	if (!rc && ex->driver->claim)
-		rc = ex->driver->claim(ex, err, errlen);
-	return rc;
+	if (!rc && e->locked)
+		rc = check_same(ex, err, errlen);
+	return rc ? rc : claim_one(ex, err, errlen);
 }
 
 void exports_release(struct exports *e, struct export *ex)
@@ -324,16 +320,6 @@ static int lock_store_of(struct export *ex, char *err, size_t errlen)
 	if (!writer)
 		writer = store_oldest_name(ex->store);
 	return writer->driver->lock ? writer->driver->lock(writer, err, errlen) : 0;
-}
-
-static int check_same(struct export *ex, char *err, size_t errlen)
-{
-	return ex->driver->check_same ? ex->driver->check_same(ex, err, errlen) : 0;
-}
-
-static int claim_one(struct export *ex, char *err, size_t errlen)
-{
-	return ex->driver->claim ? ex->driver->claim(ex, err, errlen) : 0;
 }
 
 /* Take @step with each export of @e. */

@@ -100,10 +100,10 @@ int exports_claim(struct exports *e, char *err, size_t errlen);
 int exports_join(struct exports *e, struct export *ex, char *err, size_t errlen);
 /* Undo exports_join().  The store goes with its last name. */
 void exports_leave(struct exports *e, struct export *ex);
-/* Lock the store of @ex, if @lock is set (not with --no-lock), and claim the store, as its names
+/* Lock the store of @ex, if @e is locked (not with --no-lock), and claim the store, as its names
  * demand.  Waits.  0, or -errno with one line in @err.  Any thread, while no other export comes or
  * goes. */
-int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen);
+int exports_take(struct exports *e, struct export *ex, char *err, size_t errlen);
 /* Give back locks, claim and state of the store of @ex, if @ex is its only name.  Thread: as
  * exports_take(). */
 void exports_release(struct exports *e, struct export *ex);

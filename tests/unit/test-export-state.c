@@ -114,7 +114,7 @@ static void take_one(struct export *ex, bool lock)
 	char err[512] = "";
 
 	if (lock)
-		cr_assert_eq(exports_take(&exports, ex, true, err, sizeof(err)), 0, "%s", err);
+		cr_assert_eq(exports_take(&exports, ex, err, sizeof(err)), 0, "%s", err);
 	cr_assert_eq(export_state_take(&exports, ex->store), 0);
 }
 
