@@ -78,17 +78,6 @@ static void claim_tell_waiting(const struct store_wait *wait, uint64_t waited_ms
 		 exports_patience_ms(ex) / 1000);
 }
 
-/* Try to claim the device of @ex.  A descriptor or -errno. */
-static int claim_try(const struct export *ex)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
-	fd = open(path, O_RDWR | O_EXCL | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 /* Claim the device of @ex, and wait for a user that cannot be named.  A known use is refused.  A
  * descriptor or -errno. */
 static int claim_wait(const struct export *ex, char *err, size_t errlen)
@@ -103,7 +92,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 	char use[STORE_FILE_USE_MAX];
 	int fd, waits;
 
-	while ((fd = claim_try(ex)) == -EBUSY) {
+	while ((fd = store_file_desc_reopen(ex, O_EXCL)) == -EBUSY) {
 		if (store_file_disk_inuse(store_file(ex)->dev, use, sizeof(use)))
 			return store_file_claim_refuse(ex, use, err, errlen);
 		waits = store_wait(&c.wait);

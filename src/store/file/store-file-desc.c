@@ -11,13 +11,13 @@
 #include "exports.h"
 #include "store-file-priv.h"
 
-int store_file_desc_reopen(const struct export *ex)
+int store_file_desc_reopen(const struct export *ex, int flags)
 {
 	char path[32];
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
-	fd = open(path, O_CLOEXEC | (ex->spec.readonly ? O_RDONLY : O_RDWR));
+	fd = open(path, flags | O_CLOEXEC | (ex->spec.readonly ? O_RDONLY : O_RDWR));
 	return fd < 0 ? -errno : fd;
 }
 
@@ -32,7 +32,7 @@ int store_file_desc_open(struct store_file *f)
 	for (unsigned i = 0; i < n; i++)
 		descs[i].fd = -1;
 	for (unsigned i = 0; i < n; i++) {
-		int fd = store_file_desc_reopen(&f->ex);
+		int fd = store_file_desc_reopen(&f->ex, 0);
 
 		if (fd < 0)
 			return fd;

@@ -116,10 +116,6 @@ void store_file_geometry(struct store_file *f, uint32_t st_blksize)
  * with the block.  So the driver relies on a property only where it was seen; an unknown file
  * system gets the way that is right everywhere. */
 
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-
 struct fs_kind {
 	uint32_t type;			/* statfs.f_type */
 	unsigned known;			/* STORE_FILE_FS_* */

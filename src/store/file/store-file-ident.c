@@ -19,10 +19,6 @@
 #include "log.h"
 #include "store-file-priv.h"
 
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-
 #define FUSE_MAGIC 0x65735546		/* <linux/fuse.h> has no name for it */
 
 /* struct xfs_fsop_geom_v1 of the kernel, whose header is a package of its own. */

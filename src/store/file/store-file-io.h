@@ -130,10 +130,4 @@ bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 bool store_file_size_named(struct reactor *r, struct export *ex, int64_t *named,
 		      void (*done)(struct export *ex, int64_t named, void *arg), void *arg);
 
-/* store_io_ops.sync: queue @io for the next fdatasync. */
-void store_file_sync(struct export_io *io);
-/* store_io_ops.reopen; see export_io_reopen(). */
-void store_file_sync_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg),
-			    void *arg);
-
 #endif

@@ -254,7 +254,7 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 
 	if (keep->lock_fd >= 0 && (keep->writes || !w.writes))
 		return 0;
-	w.got.lock_fd = store_file_desc_reopen(ex);
+	w.got.lock_fd = store_file_desc_reopen(ex, 0);
 	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w);
 	if (!rc) {
 		keep_locks(&w);

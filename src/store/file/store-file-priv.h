@@ -4,6 +4,7 @@
 #ifndef STORE_FILE_PRIV_H
 #define STORE_FILE_PRIV_H
 
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +13,10 @@
 
 #include "export.h"
 #include "reactor.h"
+
+#ifndef XFS_SUPER_MAGIC		/* <linux/magic.h> of older systems */
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
 
 /* An open file description.  The kernel tells each description of a write-back error once. */
 struct export_desc {
@@ -128,8 +133,9 @@ static inline void store_file_close_fd(int fd)
 		close(fd);
 }
 
-/* Open one more description of the file of @ex.  A descriptor, or -errno.  Any thread; blocks. */
-int store_file_desc_reopen(const struct export *ex);
+/* Open one more description of the file of @ex, with @flags of open(2) besides.  A descriptor, or
+ * -errno.  Any thread; blocks. */
+int store_file_desc_reopen(const struct export *ex, int flags);
 /* Open the descriptions for fdatasync, one for each ring.  0 or -errno; store_file_desc_close() in
  * any case.  Any thread; blocks. */
 int store_file_desc_open(struct store_file *f);

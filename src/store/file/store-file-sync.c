@@ -129,7 +129,8 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		export_io_next(io, status);
 }
 
-void store_file_sync(struct export_io *io)
+/* Queue @io for the next fdatasync. */
+static void store_file_sync(struct export_io *io)
 {
 	struct store_file_sync *sync = io->slot->own;
 
@@ -187,8 +188,8 @@ static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 		reopen_end(io);
 }
 
-void store_file_sync_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg),
-			    void *arg)
+static void store_file_sync_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg),
+				   void *arg)
 {
 	struct store_file_all *all = store_file_all(ex->store);
 
