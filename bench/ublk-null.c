@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 		if (clt_conf_set(&conf, argv[i], value, &why) < 0)
 			die(why);
 	}
-	conf.nloops = 1;
+	conf.sess.nloops = 1;
 	if (clt_conf_complete(&conf, &why) < 0)
 		die(why);
 	clt_start_init(&start, &conf);

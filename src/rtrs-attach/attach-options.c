@@ -192,16 +192,16 @@ int attach_options_complete(struct clt_conf *conf, char *why, size_t len)
 {
 	struct attach_options *o = container_of(conf, struct attach_options, session);
 
-	conf->nloops = o->queues;
-	if (conf->connections < o->queues) {
+	conf->sess.nloops = o->queues;
+	if (conf->sess.connections < o->queues) {
 		snprintf(why, len, "connections=%u with --queues=%u: expected a connection for "
-			 "each queue, connections=%u or more", conf->connections, o->queues,
+			 "each queue, connections=%u or more", conf->sess.connections, o->queues,
 			 o->queues);
 		return -EINVAL;
 	}
 	/* A file system that gets an error goes read-only, or worse. */
 	if (!clt_conf_given(conf, "io-timeout"))
-		conf->io_timeout_ms = CLOCK_NEVER;
+		conf->sess.io_timeout_ms = CLOCK_NEVER;
 	if (!conf->export_name) {
 		snprintf(why, len, "no export: expected HOST/EXPORT, or export=NAME");
 		return -EINVAL;

@@ -110,7 +110,7 @@ static int choose_driver(char *err, size_t len)
 		snprintf(err, len, "--via=%s: this rtrs-attach was built without it",
 			 *name ? name : attach_via_names[options.via]);
 	if (r == 0 && !attach.driver->has_queues)
-		options.session.nloops = 1;
+		options.session.sess.nloops = 1;
 	return r;
 }
 

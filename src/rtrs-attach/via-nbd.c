@@ -147,7 +147,7 @@ static void stop_call(struct loop_call *call)
 /* A request waits for a process as long as it waits for a server. */
 static uint64_t dead_seconds(const struct attach *a)
 {
-	uint64_t ms = a->options->session.io_timeout_ms;
+	uint64_t ms = a->options->session.sess.io_timeout_ms;
 
 	return ms == CLOCK_NEVER ? DEAD_MOST_S :
 				   MIN(MAX(ms / 1000, (uint64_t)DEAD_LEAST_S), DEAD_MOST_S);

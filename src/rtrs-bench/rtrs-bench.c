@@ -64,18 +64,20 @@ static int session_open(struct target *t, const struct options *o, const struct 
 		.paths = addr,
 		.npaths = 1,
 		/* There is no other path to go on with: a pause is part of what is measured. */
-		.hb_interval_ms = RTRS_HB_INTERVAL_MS,
-		.hb_misses = RTRS_HB_MISSED_MAX,
 		.connections = o->connections,
 		.poll_us = o->poll_us,
-		.setup_ms = setup_ms,
-		.registration = o->registration,
-		.digest = o->digest,
-		.servers = o->servers,
-		.tls = o->tls,
-		.auth = o->auth,
-		.once = true,
-		.lessons = &lessons,
+		.path = {
+			.hb_interval_ms = RTRS_HB_INTERVAL_MS,
+			.hb_misses = RTRS_HB_MISSED_MAX,
+			.setup_ms = setup_ms,
+			.registration = o->registration,
+			.digest = o->digest,
+			.servers = o->servers,
+			.tls = o->tls,
+			.auth = o->auth,
+			.once = true,
+			.lessons = &lessons,
+		},
 	};
 	uint32_t salt;
 	int r;

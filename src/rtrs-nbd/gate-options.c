@@ -216,7 +216,7 @@ static int check_threads(const struct gate_options *o, char *why, size_t len)
 	const struct gate_options *runs = !o->session.now ? o :
 		container_of(o->session.now, struct gate_options, session);
 	uint64_t memory = (uint64_t)runs->threads * NBD_SERVER_MEMORY_MIN;
-	unsigned connections = o->session.connections;
+	unsigned connections = o->session.sess.connections;
 
 	if (connections < o->threads) {
 		snprintf(why, len, "connections=%u with --threads=%u: expected a connection for "
@@ -300,18 +300,18 @@ static void gate_fit(struct gate_options *o)
 {
 	uint64_t each = NBD_SERVER_MEMORY_MIN, room = MAX(machine()->memory / 2, each);
 	struct clt_conf *conf = &o->session;
-	bool fewer = clt_conf_given(conf, "connections") && conf->connections < o->threads;
+	bool fewer = clt_conf_given(conf, "connections") && conf->sess.connections < o->threads;
 
 	if (!opt_given(&gate_options, conf->own_given, "threads") && fewer)
-		o->threads = conf->connections;
+		o->threads = conf->sess.connections;
 	if (!opt_given(&gate_options, conf->own_given, "threads"))
 		o->threads = (unsigned)MIN(o->threads, MIN(o->memory, room) / each);
 	if (!opt_given(&gate_options, conf->own_given, "memory"))
 		o->memory = MIN(o->memory, MAX(room, o->threads * each));
-	conf->nloops = o->threads;
+	conf->sess.nloops = o->threads;
 	/* Small requests and large ones on each loop. */
 	if (!clt_conf_given(conf, "connections"))
-		conf->connections = MAX(conf->connections, 2 * o->threads);
+		conf->sess.connections = MAX(conf->sess.connections, 2 * o->threads);
 }
 
 int gate_options_complete(struct clt_conf *conf, char *why, size_t len)

@@ -59,8 +59,8 @@ void gate_options_defaults(struct clt_conf *conf);
 int gate_options_complete(struct clt_conf *conf, char *why, size_t len);
 
 /* Read the command line, and the file that config= names, into @o, for @front.  A value of the
- * command line replaces that of the file.  o->session.nloops becomes o->threads.  -1: go on; else
- * the exit status, and what is wrong is on stderr. */
+ * command line replaces that of the file.  o->session.sess.nloops becomes o->threads.  -1: go on;
+ * else the exit status, and what is wrong is on stderr. */
 int gate_options_parse(struct gate_options *o, const struct clt_front *front, int argc,
 		       char **argv);
 /* Free what gate_options_parse() has made, after a failure, too. */

@@ -137,7 +137,7 @@ static void session_open(enum clt_registration registration)
 		.name = "test-hsrv", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
 		.connections = 1,
 		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
-		.registration = registration,
+		.path.registration = registration,
 	};
 
 	hsrv_addr(srv, &addr.dst);

@@ -62,16 +62,16 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	for (unsigned i = 0; i < sess.npaths; i++)
 		paths[i].dst = sim_addr(names[i], RTRS_PORT);
 	sess.policy = conf->policy;
-	sess.hb_interval_ms = conf->hb_interval_ms;
-	sess.hb_misses = conf->hb_misses;
+	sess.path.hb_interval_ms = conf->hb_interval_ms;
+	sess.path.hb_misses = conf->hb_misses;
 	sess.max_reconnect_attempts = conf->max_reconnect_attempts - 1;
 	sess.connections = conf->connections;
 	sess.io_timeout_ms = conf->io_timeout_ms;
-	sess.registration = conf->registration ? conf->registration : registration_from_env();
-	sess.digest = getenv("SIM_DIGEST") && rtrs_digest_works() ? RTRS_DIGEST_CRC32C :
+	sess.path.registration = conf->registration ? conf->registration : registration_from_env();
+	sess.path.digest = getenv("SIM_DIGEST") && rtrs_digest_works() ? RTRS_DIGEST_CRC32C :
 								   conf->digest;
-	sess.once = conf->once;
-	sess.auth = conf->auth;
+	sess.path.once = conf->once;
+	sess.path.auth = conf->auth;
 	if (conf->kept) {
 		c->kept_file = conf->kept;
 		c->kept = malloc(sizeof(*c->kept));

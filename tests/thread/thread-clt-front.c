@@ -101,7 +101,7 @@ static void loop_begin(struct on_loop *l)
 {
 	struct clt_sess_conf sess = {
 		.name = "loop", .wait = &clt_loop_wait, .paths = conf.paths, .npaths = 1,
-		.connections = 1, .io_timeout_ms = CLOCK_NEVER, .once = true,
+		.connections = 1, .io_timeout_ms = CLOCK_NEVER, .path.once = true,
 	};
 	struct dev *dev;
 	char why[256];

@@ -38,7 +38,7 @@ static void client_begin(const struct mock_server_conf *server)
 		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
 		.connections = 1,
 		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
-		.registration = CLT_REG_WINDOW,
+		.path.registration = CLT_REG_WINDOW,
 	};
 
 	mock_server_start(server);

@@ -41,7 +41,7 @@ static void session_open(unsigned connections)
 		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
 		.connections = connections,
 		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
-		.registration = registration,
+		.path.registration = registration,
 	};
 
 	mock_server_addr(&addr.dst);

@@ -50,12 +50,12 @@ Test(attach_options, place)
 	cr_assert_str_eq(o.session.server, "tcp://127.0.0.1");
 	cr_assert_str_eq(o.session.export_name, "a/b");
 	cr_assert_str_eq(o.name, "home");
-	cr_assert_eq(o.session.poll_us, 7);
+	cr_assert_eq(o.session.sess.poll_us, 7);
 	cr_assert_eq(o.via, ATTACH_VIA_NBD);
 	cr_assert(o.foreground && o.verbose);
-	cr_assert_eq(o.session.io_timeout_ms, CLOCK_NEVER);
+	cr_assert_eq(o.session.sess.io_timeout_ms, CLOCK_NEVER);
 	cr_assert_eq(parse("127.0.0.1/disk io-timeout=7"), -1);
-	cr_assert_eq(o.session.io_timeout_ms, 7000);
+	cr_assert_eq(o.session.sess.io_timeout_ms, 7000);
 	cr_assert_eq(parse("server=unix:/run/srv export=disk"), -1);
 	cr_assert_str_eq(o.session.server, "unix:/run/srv");
 	cr_assert_str_eq(o.name, "disk");
@@ -80,11 +80,11 @@ Test(attach_options, queues)
 {
 	cr_assert_eq(parse("127.0.0.1/disk --queues=3 --depth=16 --via=ublk connections=3"), -1);
 	cr_assert_eq(o.via, ATTACH_VIA_UBLK);
-	cr_assert_eq(o.session.nloops, 3);
+	cr_assert_eq(o.session.sess.nloops, 3);
 	cr_assert_eq(o.depth, 16);
 	cr_assert_eq(parse("127.0.0.1/disk --queues=3 connections=2"), 2);
 	cr_assert_eq(parse("127.0.0.1/disk"), -1);
-	cr_assert(o.session.nloops >= 1 && o.session.nloops <= 4);
+	cr_assert(o.session.sess.nloops >= 1 && o.session.sess.nloops <= 4);
 	cr_assert_eq(o.depth, 64);
 }
 

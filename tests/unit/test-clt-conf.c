@@ -58,12 +58,12 @@ Test(clt_conf, defaults)
 	cr_assert_eq(set("server", "127.0.0.1"), 0);
 	cr_assert_eq(complete(), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), RTRS_PORT);
-	cr_assert_eq(conf.io_timeout_ms, 120000u);
+	cr_assert_eq(conf.sess.io_timeout_ms, 120000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
-	cr_assert(conf.connections >= 1 && conf.connections <= 8);
-	cr_assert_eq(conf.registration, CLT_REG_AUTO);
-	cr_assert_eq(conf.digest, RTRS_DIGEST_NONE);
+	cr_assert(conf.sess.connections >= 1 && conf.sess.connections <= 8);
+	cr_assert_eq(conf.sess.path.registration, CLT_REG_AUTO);
+	cr_assert_eq(conf.sess.path.digest, RTRS_DIGEST_NONE);
 	cr_assert_null(conf.export_name);
 }
 
@@ -84,28 +84,28 @@ Test(clt_conf, values)
 	cr_assert_eq(set("name", "rack 7"), 0);
 	cr_assert_str_eq(conf.name, "rack 7");
 	cr_assert_eq(set("registration", "window"), 0);
-	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
+	cr_assert_eq(conf.sess.path.registration, CLT_REG_WINDOW);
 	cr_assert_eq(set("digest", "crc32c"), rtrs_digest_works() ? 0 : -EINVAL);
-	cr_assert_eq(conf.digest, RTRS_DIGEST_CRC32C);
-	cr_assert_eq(conf.poll_us, 50);
+	cr_assert_eq(conf.sess.path.digest, RTRS_DIGEST_CRC32C);
+	cr_assert_eq(conf.sess.poll_us, 50);
 	cr_assert_eq(complete(), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), 7);
 	cr_assert_str_eq(conf.export_name, "disk0");
 	cr_assert_str_eq(conf.sessname, "s");
-	cr_assert_eq(conf.connections, 4095u);
+	cr_assert_eq(conf.sess.connections, 4095u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_MIGRATION);
 	cr_assert(!conf.mode_auto);
-	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
+	cr_assert_eq(conf.sess.io_timeout_ms, CLOCK_NEVER);
 	setup();
 	cr_assert_eq(set("control", "none"), 0);
 	cr_assert_eq(set("registration", "static"), 0);
-	cr_assert_eq(conf.registration, CLT_REG_STATIC);
+	cr_assert_eq(conf.sess.path.registration, CLT_REG_STATIC);
 	cr_assert_eq(set("mode", "ro"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RO);
 	cr_assert(!conf.mode_auto);
 	setup();
 	cr_assert_eq(set("registration", "auto"), 0);
-	cr_assert_eq(conf.registration, CLT_REG_AUTO);
+	cr_assert_eq(conf.sess.path.registration, CLT_REG_AUTO);
 	cr_assert_eq(set("mode", "auto"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
@@ -388,8 +388,8 @@ Test(clt_conf, file, .fini = file_teardown)
 	cr_assert_str_eq(conf.export_name, "disk 1");
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RO);
 	cr_assert_not(conf.mode_auto);
-	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
-	cr_assert_eq(conf.connections, 3);
+	cr_assert_eq(conf.sess.io_timeout_ms, CLOCK_NEVER);
+	cr_assert_eq(conf.sess.connections, 3);
 }
 
 /* Whether config= stands first or last, the command line wins. */
@@ -409,7 +409,7 @@ Test(clt_conf, file_and_command_line, .fini = file_teardown)
 		cr_assert_str_eq(conf.export_name, "disk1");
 		cr_assert(conf.mode_auto);
 		cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
-		cr_assert_eq(conf.poll_us, 7);
+		cr_assert_eq(conf.sess.poll_us, 7);
 		clt_conf_fini(&conf);
 	}
 }
@@ -435,7 +435,7 @@ Test(clt_conf, files_beside, .fini = file_teardown)
 	cr_assert_str_eq(conf.server, "127.0.0.1:7");
 	cr_assert_str_eq(conf.export_name, "disk1");
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
-	cr_assert_eq(conf.poll_us, 9);
+	cr_assert_eq(conf.sess.poll_us, 9);
 	cr_assert_str_eq(conf.name, "b");
 	clt_conf_fini(&conf);
 

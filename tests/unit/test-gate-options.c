@@ -59,26 +59,26 @@ Test(gate_options, tcp)
 	cr_assert_eq(parse(&o, "server=unix:/srv -i127.0.0.1 --port=0 poll=0"), -1);
 	cr_assert_str_eq(o.address, "127.0.0.1");
 	cr_assert_eq(o.port, 0);
-	cr_assert_eq(o.session.poll_us, 0);
+	cr_assert_eq(o.session.sess.poll_us, 0);
 }
 
 Test(gate_options, threads)
 {
 	cr_assert_eq(parse(&o, "-U /s 127.0.0.1"), -1);
 	cr_assert(o.threads >= 2 && o.threads <= 8);
-	cr_assert(o.session.connections >= o.threads);
+	cr_assert(o.session.sess.connections >= o.threads);
 	/* As many as there are connections for. */
 	cr_assert_eq(parse(&o, "-U /s 127.0.0.1 connections=1"), -1);
-	cr_assert(o.threads == 1 && o.session.nloops == 1 && o.session.connections == 1);
+	cr_assert(o.threads == 1 && o.session.sess.nloops == 1 && o.session.sess.connections == 1);
 	cr_assert_eq(parse(&o, "-U /s 127.0.0.1 connections=2"), -1);
-	cr_assert(o.threads == 2 && o.session.nloops == 2 && o.session.connections == 2);
+	cr_assert(o.threads == 2 && o.session.sess.nloops == 2 && o.session.sess.connections == 2);
 	cr_assert_eq(parse(&o, "-U /s 127.0.0.1 connections=32"), -1);
-	cr_assert(o.threads >= 2 && o.threads <= 8 && o.session.connections == 32);
+	cr_assert(o.threads >= 2 && o.threads <= 8 && o.session.sess.connections == 32);
 	cr_assert_eq(parse(&o, "-U /s --threads=8 127.0.0.1"), -1);
-	cr_assert_eq(o.session.nloops, 8);
-	cr_assert_eq(o.session.connections, 16, "small requests and large ones on each");
+	cr_assert_eq(o.session.sess.nloops, 8);
+	cr_assert_eq(o.session.sess.connections, 16, "small requests and large ones on each");
 	cr_assert_eq(parse(&o, "-U /s --threads=4 127.0.0.1 connections=4"), -1);
-	cr_assert_eq(o.session.connections, 4);
+	cr_assert_eq(o.session.sess.connections, 4);
 }
 
 Test(gate_options, mistakes)
@@ -129,16 +129,16 @@ Test(gate_options, file)
 	cr_assert_eq(o.memory, 256u << 20);
 	cr_assert(o.verbose && o.readonly && !o.foreground);
 	cr_assert_str_eq(o.uri_name, "e");
-	cr_assert_eq(o.session.poll_us, 7);
-	cr_assert_eq(o.session.nloops, 3);
-	cr_assert_geq(o.session.connections, 6);
+	cr_assert_eq(o.session.sess.poll_us, 7);
+	cr_assert_eq(o.session.sess.nloops, 3);
+	cr_assert_geq(o.session.sess.connections, 6);
 	gate_options_fini(&o);
 	cr_assert_eq(parse_file(SERVER "unix = /s\nthreads = 3\nverbose = no\nconnections = 2\n",
 				"-v --threads=2 -U /t"), -1);
 	cr_assert_str_eq(o.socket, "/t");
 	cr_assert_eq(o.threads, 2);
 	cr_assert(o.verbose);
-	cr_assert_eq(o.session.connections, 2);
+	cr_assert_eq(o.session.sess.connections, 2);
 	gate_options_fini(&o);
 }
 

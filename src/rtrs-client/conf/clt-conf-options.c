@@ -72,7 +72,7 @@ static int check_digest(void *arg, const char *value, char *why, size_t len)
 {
 	const struct clt_conf *conf = arg;
 
-	if (conf->digest == RTRS_DIGEST_NONE || rtrs_digest_works())
+	if (conf->sess.path.digest == RTRS_DIGEST_NONE || rtrs_digest_works())
 		return 0;
 	return fmt_error(-EINVAL, why, len, "this %s was built without ISA-L (libisal)",
 			 conf->front->program);
@@ -152,7 +152,7 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
 
-	if (fab_users_parse(value, &conf->servers) == 0)
+	if (fab_users_parse(value, &conf->sess.path.servers) == 0)
 		return 0;
 	return fmt_error(-EINVAL, why, len,
 			 "expected names of users of this machine, or numbers, at most %d, with "
@@ -174,30 +174,31 @@ static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 static void set_policy(const void *conf, void *sess)
 {
 	atomic_store(&((struct clt_sess *)sess)->io.policy,
-		     ((const struct clt_conf *)conf)->policy);
+		     ((const struct clt_conf *)conf)->sess.policy);
 }
 
 static void set_attempts(const void *conf, void *sess)
 {
 	((struct clt_sess *)sess)->max_reconnect_attempts =
-		((const struct clt_conf *)conf)->max_reconnect_attempts;
+		((const struct clt_conf *)conf)->sess.max_reconnect_attempts;
 }
 
 static void set_io_timeout(const void *conf, void *sess)
 {
-	clt_sess_set_io_timeout(sess, ((const struct clt_conf *)conf)->io_timeout_ms);
+	clt_sess_set_io_timeout(sess, ((const struct clt_conf *)conf)->sess.io_timeout_ms);
 }
 
 static void set_heartbeats(const void *arg, void *sess)
 {
 	const struct clt_conf *conf = arg;
 
-	clt_sess_set_heartbeats(sess, conf->heartbeat_ms, conf->heartbeat_misses);
+	clt_sess_set_heartbeats(sess, conf->sess.path.hb_interval_ms,
+				conf->sess.path.hb_misses);
 }
 
 static void set_poll(const void *conf, void *sess)
 {
-	clt_sess_set_poll(sess, ((const struct clt_conf *)conf)->poll_us);
+	clt_sess_set_poll(sess, ((const struct clt_conf *)conf)->sess.poll_us);
 }
 
 /* The start is over. */
@@ -256,7 +257,7 @@ static const struct opt rows[] = {
 	{ .name = "auth-hostname", .type = OPT_TEXT, FIELD(auth_conf.hostname), .arg = "NAME",
 	  .of = "a name", .shown = "any", .holds = IN_FILE,
 	  .help = "name that the server has to prove" },
-	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
+	{ .name = "policy", .type = OPT_WORD, FIELD(sess.policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_policy,
 	  .help = "path of a request" },
@@ -267,42 +268,42 @@ static const struct opt rows[] = {
 	  .holds = IN_FILE, .help = "how to reach the server" },
 	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
 	  .shown = "unique", .holds = IN_FILE, .help = "name of the session, no '.' or '/'" },
-	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
-	  .most = RTRS_MAX_CONS - 1, .shown = "2 per CPU, at most 8", .holds = IN_FILE,
+	{ .name = "connections", .type = OPT_NUMBER, FIELD(sess.connections), .arg = "N",
+	  .least = 1, .most = RTRS_MAX_CONS - 1, .shown = "2 per CPU, at most 8", .holds = IN_FILE,
 	  .help = "for IO, 1..4095" },
 	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
 	  .nwords = RNBD_ACCESS_MODES, .special = "auto", .special_value = RNBD_ACCESS_RW,
 	  .call = set_mode, .same = same_mode, .fallback = "auto", .holds = IN_FILE,
 	  .help = "how to open the export" },
-	{ .name = "io-timeout", .type = OPT_NUMBER, FIELD(io_timeout_ms), .arg = "SECONDS|forever",
-	  FOREVER("io-timeout", "lets requests wait without end"), .fallback = "120",
-	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_io_timeout,
+	{ .name = "io-timeout", .type = OPT_NUMBER, FIELD(sess.io_timeout_ms),
+	  .arg = "SECONDS|forever", FOREVER("io-timeout", "lets requests wait without end"),
+	  .fallback = "120", .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_io_timeout,
 	  .help = "how long requests wait for a server" },
 	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms),
 	  .arg = "SECONDS|forever", FOREVER("connect-timeout", "starts without the server"),
 	  .fallback = "0", .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_connect_timeout,
 	  .help = "how long to wait at the start" },
-	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS",
-	  .of = "milliseconds", .least = 100, .most = 60000, .shown = "750; RDMA 5000",
-	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_heartbeats,
-	  .help = "interval of heartbeats" },
-	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N",
+	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(sess.path.hb_interval_ms),
+	  .arg = "MILLISECONDS", .of = "milliseconds", .least = 100, .most = 60000,
+	  .shown = "750; RDMA 5000", .holds = IN_FILE | OPT_AT_RUN_TIME,
+	  .carry_out = set_heartbeats, .help = "interval of heartbeats" },
+	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(sess.path.hb_misses), .arg = "N",
 	  .least = 1, .most = 100, .shown = "2; RDMA 5",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_heartbeats,
 	  .help = "unanswered ones until a path is lost" },
-	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
+	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(sess.max_reconnect_attempts),
 	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
 	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_attempts,
 	  .help = "attempts until a path is given up" },
-	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(sess.poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_poll,
 	  .help = "busy-poll for up to this long before sleeping" },
-	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
+	{ .name = "registration", .type = OPT_WORD, FIELD(sess.path.registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
 	  .holds = IN_FILE, .help = "lifetime of memory keys of reads" },
-	{ .name = "digest", .type = OPT_WORD, FIELD(digest), .words = rtrs_digest_names,
+	{ .name = "digest", .type = OPT_WORD, FIELD(sess.path.digest), .words = rtrs_digest_names,
 	  .nwords = RTRS_DIGESTS, .call = check_digest, .fallback = "none", .holds = IN_FILE,
 	  .help = "checksums of requests and answers" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
@@ -351,8 +352,8 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->front = front;
-	conf->connections = MIN(2 * machine()->cpus, 8u);
-	conf->nloops = 1;
+	conf->sess.connections = MIN(2 * machine()->cpus, 8u);
+	conf->sess.nloops = 1;
 	conf->tls_conf.verify_peer = true;
 	opt_defaults(&clt_conf_options, conf);
 	if (front->defaults)

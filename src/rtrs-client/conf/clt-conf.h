@@ -101,19 +101,11 @@ struct clt_conf {
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	enum clt_transport transport;
 	const struct fab_provider *provider;	/* of @transport, NULL: auto */
-	unsigned connections;
-	unsigned nloops;		/* for IO, with front->wait clt_loop_wait; the front end's
-					 * choice, at most @connections */
+	/* what the options set of the session, and .nloops, for IO with front->wait clt_loop_wait:
+	 * the front end's choice, at most .connections */
+	struct clt_sess_conf sess;
 	enum rnbd_access_mode mode;
 	bool mode_auto;			/* mode=auto: rw, and ro if an export is read-only */
-	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
-	unsigned poll_us;		/* 0: sleep at once */
-	enum clt_registration registration;
-	enum rtrs_digest digest;
-	enum clt_policy policy;
-	unsigned heartbeat_ms, heartbeat_misses;
-	int max_reconnect_attempts;	/* -1: no end */
-	struct fab_users servers;	/* of unix sockets */
 	struct fab_tls_conf tls_conf;
 	struct auth_conf auth_conf;
 	const char *control;		/* clt_ctl_bind() */

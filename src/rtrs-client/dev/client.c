@@ -161,8 +161,8 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 
 	memset(clt, 0, sizeof(*clt));
 	clt->result = CLT_AGAIN;
-	clt->kind = conf->once ? CLIENT_PROBES : CLIENT_STAYS;
-	clt->kept = conf->once ? NULL : conf->kept;
+	clt->kind = conf->path.once ? CLIENT_PROBES : CLIENT_STAYS;
+	clt->kept = conf->path.once ? NULL : conf->kept;
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
 	clt_wait_init(&clt->event, conf->wait, NULL);

@@ -84,7 +84,7 @@ struct client {
 /* Start a session on @loop, without waiting.  0, or an error as of clt_path_init(). */
 int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf);
 /* Wait for the end of the first attempt.  0: the session is up; -errno: the attempt failed, with
- * the reason in @clt->cause; without conf->once the session tries again.  Blocks. */
+ * the reason in @clt->cause; without conf->path.once the session tries again.  Blocks. */
 int client_wait_up(struct client *clt);
 /* Close the session, and wait until all paths are disconnected.  The caller has closed all devices.
  * Blocks. */

@@ -66,22 +66,25 @@ uint64_t clt_path_stat_answered(const struct clt_path *path);
 
 /* The configuration of a path, the same for all attempts.  All pointers outlive the path. */
 struct clt_path_conf {
+	/* the caller's (clt_sess_conf.path) */
+	unsigned hb_interval_ms, hb_misses;	/* 0: as of rtrs_hb_conf() */
+	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
+	enum clt_registration registration;
+	enum rtrs_digest digest;	/* a server without it is refused */
+	struct frwr_lessons *lessons;	/* NULL: the session keeps lessons of its own */
+	struct fab_users servers;	/* users who may listen at dst, a unix socket */
+	const struct fab_tls *tls;	/* NULL: no TLS */
+	const struct auth_creds *auth;	/* NULL: no authentication in messages */
+	bool once;			/* a single attempt, no reconnect (the probe at start): do
+					 * not log failures */
+	/* the session's */
 	struct clt_io *io;
 	const char *sess_name;
 	const uint8_t *sess_uuid;	/* [RTRS_UUID_LEN] */
 	uint8_t lineage;		/* RTRS_CONN_REQ_LINEAGE: it is of a lineage; else 0 */
 	unsigned index;			/* of the session's paths */
-	unsigned hb_interval_ms, hb_misses;	/* 0: as of rtrs_hb_conf() */
 	struct clt_sess_addr addr;
 	unsigned ncons;
-	unsigned setup_ms;		/* for an attempt */
-	enum clt_registration registration;
-	enum rtrs_digest digest;	/* a server without it is refused */
-	struct frwr_lessons *lessons;
-	struct fab_users servers;	/* users who may listen at dst, a unix socket */
-	const struct fab_tls *tls;	/* NULL: no TLS */
-	const struct auth_creds *auth;	/* NULL: no authentication in messages */
-	bool once;			/* do not log failures */
 };
 
 /* Calls to the owner of a path, on the service thread. */

@@ -352,23 +352,16 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 	sess->io_timeout_ms = conf->io_timeout_ms;
 	sess->lasted_ms = CLT_STEADY_MS;
 	sess->max_reconnect_attempts = conf->max_reconnect_attempts;
-	sess->path_conf = (struct clt_path_conf){
-		.io = &sess->io,
-		.sess_name = sess->name,
-		.sess_uuid = sess->uuid,
-		.lineage = conf->uuid ? RTRS_CONN_REQ_LINEAGE : 0,
-		.hb_interval_ms = conf->hb_interval_ms,
-		.hb_misses = conf->hb_misses,
-		.ncons = 1 + conf->connections,
-		.setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS,
-		.registration = conf->registration,
-		.digest = conf->digest,
-		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
-		.servers = conf->servers,
-		.tls = conf->tls,
-		.auth = conf->auth,
-		.once = conf->once,
-	};
+	sess->path_conf = conf->path;
+	sess->path_conf.io = &sess->io;
+	sess->path_conf.sess_name = sess->name;
+	sess->path_conf.sess_uuid = sess->uuid;
+	sess->path_conf.lineage = conf->uuid ? RTRS_CONN_REQ_LINEAGE : 0;
+	sess->path_conf.ncons = 1 + conf->connections;
+	if (!conf->path.setup_ms)
+		sess->path_conf.setup_ms = RTRS_CONNECT_TIMEOUT_MS;
+	if (!conf->path.lessons)
+		sess->path_conf.lessons = &sess->own_lessons;
 	sess->io.loop = loop;
 	sess->io.loops = conf->loops ? conf->loops : &sess->io.loop;
 	sess->io.nloops = conf->loops ? conf->nloops : 1;

@@ -31,20 +31,10 @@ struct clt_sess_conf {
 	enum clt_policy policy;
 	unsigned connections;		/* IO connections of a path: 1 .. RTRS_MAX_CONS - 1 */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
-	unsigned hb_interval_ms, hb_misses;	/* 0: as of rtrs_hb_conf() */
 	int max_reconnect_attempts;	/* of a path in a row; -1: no end */
 	unsigned poll_us;		/* busy-poll for up to so many microseconds before
 					 * sleeping */
-	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
-	enum clt_registration registration;
-	enum rtrs_digest digest;
-	struct fab_users servers;	/* users who may listen at a unix socket */
-	const struct fab_tls *tls;	/* outlives the session; NULL: no TLS */
-	const struct auth_creds *auth;	/* likewise; NULL: no authentication in messages */
-	bool once;			/* a single attempt of each path, no reconnect (the probe at
-					 * start) */
-	struct frwr_lessons *lessons;	/* outlives the session; NULL: the session keeps lessons of
-					 * its own */
+	struct clt_path_conf path;	/* the caller's part, of all paths */
 	const uint8_t *uuid;		/* [RTRS_UUID_LEN], of a lineage (rtrs-msg.h); NULL:
 					 * random */
 	struct client_kept *kept;	/* for client_init(), which sets @uuid; outlives the

@@ -26,36 +26,25 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR])
 {
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
-	struct clt_sess_conf sess = {
-		.name = name,
-		.wait = conf->front->wait,
-		.paths = conf->paths,
-		.npaths = conf->npaths,
-		.policy = conf->policy,
-		.hb_interval_ms = conf->heartbeat_ms,
-		.hb_misses = conf->heartbeat_misses,
-		.max_reconnect_attempts = conf->max_reconnect_attempts,
-		.connections = conf->connections,
-		.io_timeout_ms = conf->io_timeout_ms,
-		.poll_us = conf->poll_us,
-		.setup_ms = setup_ms,
-		.registration = conf->registration,
-		.digest = conf->digest,
-		.servers = conf->servers,
-		.tls = conf->tls,
-		.auth = conf->auth,
-		.once = once,
-		.lessons = &start->lessons,
-		.kept = clt_kept_page(conf),
-	};
+	struct clt_sess_conf sess = conf->sess;
 	int r;
 
+	sess.name = name;
+	sess.wait = conf->front->wait;
+	sess.paths = conf->paths;
+	sess.npaths = conf->npaths;
+	sess.kept = clt_kept_page(conf);
+	sess.path.setup_ms = setup_ms;
+	sess.path.lessons = &start->lessons;
+	sess.path.tls = conf->tls;
+	sess.path.auth = conf->auth;
+	sess.path.once = once;
 	clt_conf_sessname(conf, base);
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
 	r = clt_run_thread(&start->run, "rtrs-service");
 	if (r == 0)
-		r = clt_run_more(&start->run, "rtrs-io", conf->nloops - 1);
+		r = clt_run_more(&start->run, "rtrs-io", conf->sess.nloops - 1);
 	if (r < 0) {
 		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
@@ -68,7 +57,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 			 "path once");
 	else if (r < 0)
 		snprintf(err, CLT_FRONT_ERR, "cannot start a session with connections=%u: %s",
-			 conf->connections, strerror(-r));
+			 conf->sess.connections, strerror(-r));
 	return r;
 }
 
