@@ -68,7 +68,7 @@ void clt_con_zero_heartbeat(struct clt_con *con, unsigned type)
 	clt_path_of(con)->ops->alive(clt_path_of(con));
 }
 
-unsigned clt_con_zero_ask(struct clt_path *path)
+unsigned clt_path_ask(struct clt_path *path)
 {
 	hb_post(path, RTRS_HB_MSG_IMM);
 	return path->att.hb.sent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An attempt of a path: how its state moves, the addresses of its name, and its end.
  *
- * All attempts end in the same way: clt_path_step_fail() keeps the first cause; its message,
+ * All attempts end in the same way: clt_path_fail() keeps the first cause; its message,
  * path_fail_msg(), notifies log, session and devices, so that nothing is torn down inside a
  * handler; clt_path_end_drain() disconnects; path_drain_msg() polls until each established
  * connection has drained; path_release() gives memory, and requests in flight, back.  Then
@@ -35,7 +35,7 @@ void clt_path_step(struct clt_path *path, enum clt_path_event event)
 		row->action(path);
 }
 
-void clt_path_step_fail(struct clt_path *path, int err, const char *cause)
+void clt_path_fail(struct clt_path *path, int err, const char *cause)
 {
 	unsigned old;
 
@@ -54,7 +54,7 @@ void clt_path_names_not_found(struct clt_path *path, int err, const char *why)
 	if (clt_attempt_state(&path->att) != CLT_PATH_RESOLVING)
 		return;
 	if (!path->names.found.ndst) {
-		clt_path_step_fail(path, err, why);
+		clt_path_fail(path, err, why);
 		return;
 	}
 	log_dbg(path->name, "%s: trying the previous addresses", why);
@@ -96,7 +96,7 @@ void clt_path_names_look_up(void *object)
 	}
 }
 
-bool clt_path_names_go_on(struct clt_path *path)
+bool clt_path_goes_on(struct clt_path *path)
 {
 	enum clt_path_state state = clt_attempt_state(&path->att);
 
@@ -105,7 +105,8 @@ bool clt_path_names_go_on(struct clt_path *path)
 	       !path->up_since_ms && clt_names_left(&path->names);
 }
 
-void clt_path_names_note(struct clt_path *path, char cause[CLT_WHY])
+/* Of an address of a name: put the address in front of @cause, and the causes of those before. */
+static void names_note(struct clt_path *path, char cause[CLT_WHY])
 {
 	char addr[FAB_ADDR_STRLEN];
 	size_t at = strlen(path->tried);
@@ -165,12 +166,12 @@ static int path_cause(struct clt_path *path, char cause[CLT_WHY])
 static void path_fail_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
-	bool was_up = path->up_since_ms, goes_on = clt_path_names_go_on(path);
+	bool was_up = path->up_since_ms, goes_on = clt_path_goes_on(path);
 	char cause[CLT_WHY];
 	int err = path_cause(path, cause);
 
 	if (!was_up)
-		clt_path_names_note(path, cause);
+		names_note(path, cause);
 	if (err == -ESTALE)
 		clt_names_other(&path->names, &path->dst);
 	if (err == -EBADMSG) {		/* clt-rx.c */
@@ -275,7 +276,7 @@ void clt_path_end_back_off(void *object)
 	uint16_t rnd;
 
 	path_release(path);
-	if (clt_path_names_go_on(path)) {
+	if (clt_path_goes_on(path)) {
 		loop_timer_set(path->loop, &path->retry_timer, clock_now_ms());
 		path->ops->ended(path);
 		return;

@@ -8,7 +8,7 @@
  * path_open() lets the session open its devices; then the path is UP, or stands by.
  *
  * Possible failures: a step that fails, or has no answer within the time of the set-up; heartbeats
- * without an answer.  clt_path_step_fail() keeps the first cause and posts a message, so that
+ * without an answer.  clt_path_fail() keeps the first cause and posts a message, so that
  * nothing is torn down inside a handler. */
 #define FSM_PREFIX CLT_PATH_
 
@@ -32,7 +32,7 @@ static const char *const states[CLT_PATH_NSTATES] = {
 
 static void con_failed(struct clt_con *con, int err, const char *cause)
 {
-	clt_path_step_fail(clt_path_of(con), err, cause);
+	clt_path_fail(clt_path_of(con), err, cause);
 }
 
 static void con_posted(struct clt_con *con)
@@ -69,7 +69,7 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 	if (r > 0 && con->cid == 0)
 		clt_path_give_time(path, path->conf.setup_ms);
 	if (r < 0)
-		clt_path_step_fail(path, r, why);
+		clt_path_fail(path, r, why);
 	else if (r > 1)
 		clt_path_step(path, CLT_PATH_EV_ASKED);
 	else if (r)
@@ -88,7 +88,7 @@ static bool path_cm_ready(struct loop_watch *watch)
 		path_con_event(path, &ev);
 	if (r < 0) {
 		snprintf(why, sizeof(why), "connection manager: %s", strerror(-r));
-		clt_path_step_fail(path, r, why);
+		clt_path_fail(path, r, why);
 	}
 	return false;
 }
@@ -136,7 +136,7 @@ static void path_next_con(void *object)
 	int r = clt_setup_con(path, why);
 
 	if (r < 0)
-		clt_path_step_fail(path, r, why);
+		clt_path_fail(path, r, why);
 }
 
 static void path_connect_to(struct clt_path *path)
@@ -149,7 +149,7 @@ static void path_connect_to(struct clt_path *path)
 	set_heartbeats(path);
 	r = make_cm(path, why);
 	if (r < 0)
-		clt_path_step_fail(path, r, why);
+		clt_path_fail(path, r, why);
 	else
 		path_next_con(path);
 }
@@ -184,7 +184,7 @@ static void path_connect_found(void *object)
 static void auth_done(struct clt_path *path, int err, const char *why)
 {
 	if (err < 0)
-		clt_path_step_fail(path, err, why);
+		clt_path_fail(path, err, why);
 	else
 		clt_path_step(path, CLT_PATH_EV_PROVEN);
 }
@@ -196,7 +196,7 @@ static void path_prove(void *object)
 	int r = clt_auth_begin(path, auth_done, why, sizeof(why));
 
 	if (r < 0)
-		clt_path_step_fail(path, r, why);
+		clt_path_fail(path, r, why);
 }
 
 /* The connection of the proof has done its work. */
@@ -223,7 +223,7 @@ static void path_connect_proven(void *object)
 static void info_done(struct clt_path *path, int err, const char *why)
 {
 	if (err < 0)
-		clt_path_step_fail(path, err, why);
+		clt_path_fail(path, err, why);
 	else
 		clt_path_step(path, CLT_PATH_EV_INFO_RSP);
 }
@@ -235,7 +235,7 @@ static void path_send_info(void *object)
 	int r = clt_setup_info(path, info_done, why);
 
 	if (r < 0)
-		clt_path_step_fail(path, r, why);
+		clt_path_fail(path, r, why);
 }
 
 static void path_open(void *object)
@@ -365,7 +365,7 @@ static void path_setup_timer(struct loop_timer *timer)
 			 rtrs_info_rsp_len(path->att.geom.queue_depth));
 	else
 		snprintf(why, sizeof(why), "no answer within %g s", path->setup_ms / 1e3);
-	clt_path_step_fail(path, -ETIMEDOUT, why);
+	clt_path_fail(path, -ETIMEDOUT, why);
 }
 
 static void path_hb_timer(struct loop_timer *timer)

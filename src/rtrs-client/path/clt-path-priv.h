@@ -82,15 +82,9 @@ void clt_path_end_release_and_close(void *object);
 void clt_path_names_look_up(void *object);
 /* The resolver has failed, or is silent: try what it said before, or fail. */
 void clt_path_names_not_found(struct clt_path *path, int err, const char *why);
-/* clt_path_goes_on(). */
-bool clt_path_names_go_on(struct clt_path *path);
-/* Of an address of a name: put the address in front of @cause, and the causes of those before. */
-void clt_path_names_note(struct clt_path *path, char cause[CLT_WHY]);
 
 /* Take the row of @event in the table of states. */
 void clt_path_step(struct clt_path *path, enum clt_path_event event);
-/* Fail the path because of @cause; the first failure of an attempt counts.  Any thread. */
-void clt_path_step_fail(struct clt_path *path, int err, const char *cause);
 
 /* ---- clt-setup.c: 0, or -errno with @why ---- */
 
@@ -120,8 +114,6 @@ void clt_con_zero_up(struct clt_path *path);
 enum rtrs_hb_action clt_con_zero_tick(struct clt_path *path);
 /* A heartbeat, or the answer to a heartbeat, has come on @con. */
 void clt_con_zero_heartbeat(struct clt_con *con, unsigned type);
-/* Send a heartbeat now.  Returns the number of the heartbeat, for rtrs_hb_acked(). */
-unsigned clt_con_zero_ask(struct clt_path *path);
 /* No request waits for @path any longer: fail @path if @path is SILENT. */
 void clt_con_zero_lose_patience(struct clt_path *path);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the objects of a path, from clt_path_init() to clt_path_fini().  Hands the calls of others
- * to the life of the path (clt-path-life.c).  Service thread but for clt_path_fail(). */
+ * to the life of the path (clt-path-life.c).  Service thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +100,6 @@ void clt_path_fini(struct clt_path *path)
 
 /* ---- calls of the owner and of others ---- */
 
-void clt_path_fail(struct clt_path *path, int err, const char *cause)
-{
-	clt_path_step_fail(path, err, cause);
-}
-
 void clt_path_start(struct clt_path *path)
 {
 	path->fails = path->tries = 0;
@@ -146,19 +141,12 @@ void clt_path_opened(struct clt_path *path)
 
 void clt_path_stand_by(struct clt_path *path)
 {
-	if (clt_path_state(path) != CLT_PATH_OPENING)
-		return;
 	clt_path_step(path, CLT_PATH_EV_STANDS_BY);
 }
 
 void clt_path_wanted(struct clt_path *path)
 {
 	clt_path_step(path, CLT_PATH_EV_WANTED);
-}
-
-unsigned clt_path_ask(struct clt_path *path)
-{
-	return clt_con_zero_ask(path);
 }
 
 bool clt_path_answered(const struct clt_path *path, unsigned asked)
@@ -172,11 +160,6 @@ bool clt_path_holds(struct clt_path *path)
 
 	return path->up_since_ms && state >= CLT_PATH_UP && state != CLT_PATH_BACKOFF &&
 	       state != CLT_PATH_CLOSED;
-}
-
-bool clt_path_goes_on(struct clt_path *path)
-{
-	return clt_path_names_go_on(path);
 }
 
 bool clt_path_tries(struct clt_path *path)
