@@ -21,7 +21,7 @@ import csource
 # part: folders below src/; limits of circle (from the largest on), back, away, bools and astray
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
-    "client": (["rtrs-client"], (5, 2, 2), 11, 5, 11, 0),
+    "client": (["rtrs-client"], (4, 2, 2), 11, 5, 11, 0),
     "server": (["rtrs-server"], (3, 2), 5, 5, 7, 0),
     "store": (["store"], 0, 0, 5, 2, 0),
     "common": (["common"], 2, 3, 5, 3, 0),

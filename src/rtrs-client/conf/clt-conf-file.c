@@ -27,11 +27,6 @@ static void *begin(void *arg, const char *where, const char *title, char *why, s
 	return r->scratch;
 }
 
-static bool is_path(const struct opt *row)
-{
-	return !strcmp(row->name, "server") || !strcmp(row->name, "path");
-}
-
 /* True if the command line has @row, one of clt_conf_options. */
 static bool is_word(const struct clt_conf *conf, const struct opt *row)
 {
@@ -67,7 +62,7 @@ static void took(void *arg, const char *where, const struct opt *row, const char
 	unsigned npaths = conf->npaths;
 	char why[256];
 
-	if (is_path(row) ? r->has_paths : is_given(conf, row, value))
+	if (clt_conf_is_path(row) ? r->has_paths : is_given(conf, row, value))
 		return;
 	opt_read(row, conf, value, why, sizeof(why));
 	if (conf->npaths > npaths)

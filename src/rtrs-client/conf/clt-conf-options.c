@@ -343,6 +343,11 @@ const struct opt_table *clt_conf_part(unsigned i)
 	return i ? NULL : &clt_conf_options;
 }
 
+bool clt_conf_is_path(const struct opt *row)
+{
+	return !strcmp(row->name, "server") || !strcmp(row->name, "path");
+}
+
 size_t clt_conf_size(const struct clt_front *front)
 {
 	return front->options ? front->conf_size : sizeof(struct clt_conf);

@@ -429,6 +429,17 @@ bool clt_conf_same(const struct clt_conf *a, const struct clt_conf *b, const str
 	return a->values[i] && b->values[i] && !strcmp(a->values[i], b->values[i]);
 }
 
+const struct fab_provider *clt_conf_chosen(const struct clt_conf *conf)
+{
+	const struct fab_provider *chosen = NULL;
+
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (conf->chooses[i])
+			chosen = conf->paths[i].dst.provider;
+	}
+	return chosen;
+}
+
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
 {
 	for (unsigned i = 0; i < conf->npaths; i++) {
@@ -465,8 +476,6 @@ void clt_conf_fini(struct clt_conf *conf)
 		fab_tls_destroy(conf->tls);
 		auth_creds_destroy(conf->auth);
 	}
-	conf->tls = NULL;
-	conf->auth = NULL;
 	conf->tls = NULL;
 	conf->auth = NULL;
 }

@@ -140,6 +140,10 @@ const struct opt_table *clt_conf_part(unsigned i);
 
 /* True if the command line or the file has the parameter @key. */
 bool clt_conf_given(const struct clt_conf *conf, const char *key);
+/* True if @row, of any table, is a parameter for a path. */
+bool clt_conf_is_path(const struct opt *row);
+/* The transport of the paths of @conf that leave it open, as was chosen; NULL: there are none. */
+const struct fab_provider *clt_conf_chosen(const struct clt_conf *conf);
 /* Set all defaults.  @front outlives @conf. */
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
 /* Set the parameter @key.  @value outlives @conf.  0, or -EINVAL with @err. */

@@ -14,13 +14,7 @@
 
 /* ---- options ---- */
 
-/* Paths have steps of their own. */
-static bool is_path(const struct opt *row)
-{
-	return !strcmp(row->name, "server") || !strcmp(row->name, "path");
-}
-
-/* Call @fn for each row whose values in @now and @wanted differ. */
+/* Call @fn for each row whose values in @now and @wanted differ, but for paths. */
 static void for_each_change(const struct clt_conf *now, const struct clt_conf *wanted,
 			    void (*fn)(const struct opt *row, void *arg), void *arg)
 {
@@ -30,7 +24,7 @@ static void for_each_change(const struct clt_conf *now, const struct clt_conf *w
 		for (unsigned i = 0; i < part->n; i++) {
 			const struct opt *row = &part->rows[i];
 
-			if (row->holds & OPT_IN_FILE && !is_path(row) &&
+			if (row->holds & OPT_IN_FILE && !clt_conf_is_path(row) &&
 			    !clt_conf_same(now, wanted, row))
 				fn(row, arg);
 		}
@@ -105,13 +99,9 @@ static bool is_wanted(const struct clt_change *c, const struct clt_path *path)
 const struct fab_provider *clt_change_transport(const struct clt_conf *now,
 						const struct clt_sess *sess)
 {
-	const struct fab_provider *provider = sess->paths[0]->conf.addr.dst.provider;
+	const struct fab_provider *chosen = clt_conf_chosen(now);
 
-	for (unsigned i = 0; i < now->npaths; i++) {
-		if (now->chooses[i])
-			provider = now->paths[i].dst.provider;
-	}
-	return provider;
+	return chosen ? chosen : sess->paths[0]->conf.addr.dst.provider;
 }
 
 /* Take the paths out again that were added. */

@@ -23,14 +23,6 @@ static json_t *address_json(const struct fab_addr *addr)
 
 /* ---- paths ---- */
 
-static const char *path_state(struct clt_path *path)
-{
-	enum clt_path_state state = clt_path_state(path);
-
-	/* The word of the kernel's client. */
-	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
-}
-
 /* "path_mtu" and "sent_mtu"; 0: not known. */
 static json_t *path_mtu(const struct clt_attempt *att)
 {
@@ -49,16 +41,13 @@ static json_t *path_show(struct clt_path *path)
 	struct fab_addr src = path->src;
 	struct fab_identity peer = { 0 };
 	bool digests = att->digest == CLT_DIGEST_ON;
-	uint64_t inflight = 0;
 
-	for (unsigned i = 0; i < att->ncons; i++)
-		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
 	if (up) {
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
 		fab_conn_identity(att->cons[0].fab, &peer);
 	}
 	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
-			 "state", ctl_json_text(path_state(path)),
+			 "state", ctl_json_text(clt_path_state_word(clt_path_state(path))),
 			 "server_name", ctl_json_text(up && path->auth.proven ?
 						      path->auth.chap.peer : ""),
 			 "transport", ctl_json_text(fab_addr_transport(&path->dst)),
@@ -71,7 +60,7 @@ static json_t *path_show(struct clt_path *path)
 			 "hca_port", up ? (int)att->caps.dev.port : 0,
 			 "connections", up ? (int)att->ncons : 0,
 			 "latency_ns", (json_int_t)atomic_load(&path->att.hb.latency_ns),
-			 "inflight", (json_int_t)inflight,
+			 "inflight", (json_int_t)clt_attempt_inflight(att),
 			 "failed_attempts", (json_int_t)path->fails,
 			 "queue_depth", up ? (json_int_t)att->depth : 0,
 			 "max_io_size", up ? (json_int_t)att->max_io : 0,

@@ -81,12 +81,6 @@ static void read_waiting(struct metric_out *out, const void *program)
 
 /* ---- paths ---- */
 
-/* The words of rtrsctl. */
-static const char *path_word(enum clt_path_state state)
-{
-	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
-}
-
 #define shown_path_for_each(path, program) \
 	clt_sess_for_each(path, sess_of(program)) if (!(path)->removed)
 
@@ -98,7 +92,7 @@ static void read_paths(struct metric_out *out, const void *program)
 	shown_path_for_each(path, program)
 		n[clt_path_state(path)]++;
 	for (unsigned i = 0; i < CLT_PATH_NSTATES; i++)
-		metric_value(out, METRIC_LABELS({ "state", path_word(i) }), n[i]);
+		metric_value(out, METRIC_LABELS({ "state", clt_path_state_word(i) }), n[i]);
 }
 
 /* Two paths may differ in the transport alone. */
@@ -118,14 +112,8 @@ static void read_path_inflight(struct metric_out *out, const void *program)
 {
 	struct clt_path *path;
 
-	shown_path_for_each(path, program) {
-		uint64_t n = 0;
-
-		for (unsigned i = 0; i < path->att.ncons; i++)
-			n += atomic_load_explicit(&path->att.cons[i].inflight,
-						  memory_order_relaxed);
-		metric_value(out, PATH_LABELS(path), n);
-	}
+	shown_path_for_each(path, program)
+		metric_value(out, PATH_LABELS(path), clt_attempt_inflight(&path->att));
 }
 
 /* Before the first answer the latency is not known. */

@@ -247,9 +247,7 @@ static const char *why_not(const struct clt_conf *conf)
 	if (!conf->config)
 		return "paths cannot be saved: the program was started without config=FILE";
 	for (unsigned i = 0; i < conf->nwords; i++) {
-		const char *name = conf->words[i].row->name;
-
-		if (!strcmp(name, "server") || !strcmp(name, "path"))
+		if (clt_conf_is_path(conf->words[i].row))
 			return "paths cannot be saved: server= or path= stands on the command "
 			       "line, and keeps the paths of all files out: put it into the file "
 			       "of config=";

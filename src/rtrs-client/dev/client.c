@@ -54,10 +54,8 @@ static bool server_has_requests(struct client *clt)
 	struct clt_io *io = &clt->sess.io;
 
 	for (unsigned i = 0; i < atomic_load(&io->natts); i++) {
-		for (unsigned j = 0; j < io->atts[i]->ncons; j++) {
-			if (atomic_load(&io->atts[i]->cons[j].inflight))
-				return true;
-		}
+		if (clt_attempt_inflight(io->atts[i]))
+			return true;
 	}
 	return false;
 }

@@ -324,6 +324,16 @@ struct clt_con {
 	atomic_uint state;		/* enum clt_con_state */
 };
 
+/* The requests in flight on all connections of @att.  Any thread. */
+static inline unsigned clt_attempt_inflight(const struct clt_attempt *att)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < att->ncons; i++)
+		n += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
+	return n;
+}
+
 /* Make the poll role of @con (clt-wait.h), which the service loop has at first.  0 or -errno. */
 static inline int clt_wait_con_init(struct clt_con *con)
 {

@@ -193,6 +193,12 @@ static inline enum clt_path_state clt_path_state(const struct clt_path *path)
 	return clt_attempt_state(&path->att);
 }
 
+/* The word for @state in rtrsctl and metrics: that of the kernel's client for a path that is up. */
+static inline const char *clt_path_state_word(enum clt_path_state state)
+{
+	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
+}
+
 /* The name for people, in the form of the parameter path=: "[SRC@]DST". */
 static inline const char *clt_path_name(const struct clt_path *path)
 {

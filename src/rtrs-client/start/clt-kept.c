@@ -201,13 +201,9 @@ bool clt_kept_resumes(const struct clt_conf *conf)
 
 void clt_kept_choose(const struct clt_conf *conf)
 {
+	const struct fab_provider *chosen = clt_conf_chosen(conf);
 	struct client_kept *page = clt_kept_page(conf);
-	const struct fab_provider *chosen = NULL;
 
-	for (unsigned i = 0; i < conf->npaths; i++) {
-		if (conf->chooses[i])
-			chosen = conf->paths[i].dst.provider;
-	}
 	if (page && chosen)
 		snprintf(page->provider, sizeof(page->provider), "%s", fab_provider_name(chosen));
 }
@@ -225,4 +221,3 @@ void clt_kept_close(struct clt_conf *conf)
 		kept_free(conf->kept);
 	conf->kept = NULL;
 }
-
