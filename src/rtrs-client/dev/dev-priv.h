@@ -171,7 +171,7 @@ void dev_greet_lose(struct dev *dev, const char *why);
  * (dev-handshake.c). */
 bool dev_greet_behind_open(const struct dev *dev);
 
-/* ---- dev-kept.c: what outlives the process; service thread ----
+/* ---- client-kept.c: what outlives the process; service thread ----
  * The first four do nothing for a @dev or a @clt of which nothing outlives the process. */
 
 /* Take @info, the answer to the first OPEN of @dev, which is not used before. */
