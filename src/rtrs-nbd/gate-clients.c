@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "clock.h"
-#include "clt-ctl-json.h"
 #include "ctl-json.h"
 #include "ctl.h"
 #include "gate.h"

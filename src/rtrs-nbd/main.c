@@ -20,7 +20,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "clt-ctl-json.h"
 #include "clt-loop.h"
 #include "clt-start.h"
 #include "ctl-json.h"

@@ -9,7 +9,7 @@
 
 #include "changes.h"
 #include "clock.h"
-#include "clt-ctl-json.h"
+#include "clt-ctl.h"
 #include "ctl-json.h"
 #include "dev-stat.h"
 #include "dev.h"

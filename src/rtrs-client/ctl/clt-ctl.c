@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "clt-ctl-json.h"
 #include "clt-ctl.h"
 #include "clt-paths.h"
 #include "clt-reload.h"

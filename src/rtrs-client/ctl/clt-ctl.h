@@ -30,6 +30,25 @@ int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
 /* Close and remove the socket; NULL: do nothing.  Blocks; not on the service thread. */
 void clt_ctl_close(struct clt_ctl *ctl);
 
+/* ---- clt-ctl-json.c: the state of a session, with paths and devices, as JSON (man/rtrsctl.pod has
+ * the schema) ----
+ * Service thread.  NULL: no memory. */
+
+enum clt_ctl_depth {
+	CLT_CTL_NAMES,			/* list */
+	CLT_CTL_SHOW,			/* properties and states, too */
+	CLT_CTL_STATS,			/* counters, too */
+};
+
+/* The answer to list, show or stats, by @depth, of the program with a session of @conf.  The object
+ * is the caller's. */
+struct json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf,
+			    enum clt_ctl_depth depth);
+/* Keys and certificates as show has them (ctl-json.h).  @tls is what was made of @conf; NULL:
+ * TLS is off.  @auth_psk is the file of keys for authentication; NULL: none. */
+struct json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
+				const char *auth_psk);
+
 /* ---- clt-metrics.c: the metrics of a client (man/nbdkit-rtrs-plugin.pod lists them) ---- */
 
 /* The objects of the table: metric.read() gets this. */

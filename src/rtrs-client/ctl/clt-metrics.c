@@ -4,11 +4,11 @@
 #include <config.h>
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clt-ctl-json.h"
 #include "clt-ctl.h"
 #include "log.h"
 #include "loop.h"
