@@ -44,13 +44,6 @@ void client_tell_away(struct client *clt)
 	wake_waiters(clt);
 }
 
-void client_tell_closing(struct client *clt)
-{
-	LOCK_SCOPE(&clt->lock);
-	if (clt->state == CLIENT_OPEN)
-		clt->state = CLIENT_CLOSING;
-}
-
 void client_tell_closed(struct client *clt)
 {
 	if (clt->state == CLIENT_OPEN || !list_empty(&clt->devs))

@@ -122,7 +122,10 @@ static void close_msg(struct loop_msg *msg)
 {
 	struct client *clt = container_of(msg, struct client, close_msg);
 
-	client_tell_closing(clt);
+	pthread_mutex_lock(&clt->lock);
+	if (clt->state == CLIENT_OPEN)
+		clt->state = CLIENT_CLOSING;
+	pthread_mutex_unlock(&clt->lock);
 	loop_timer_cancel(&clt->reopen_timer);
 	loop_timer_cancel(&clt->patience_timer);
 	loop_timer_cancel(&clt->held_timer);

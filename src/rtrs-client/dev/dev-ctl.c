@@ -35,7 +35,7 @@ static int ctl_lost(const struct clt_op *op)
 	return -ECONNABORTED;
 }
 
-/* A bound message is sent only in the epoch of its dev_ctl_send(). */
+/* A bound message is sent only in the epoch of its ctl_send(). */
 static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
@@ -95,7 +95,8 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev)
 	loop_msg_init(&ctl->step_msg, ctl_step);
 }
 
-/* dev_ctl_send() with @len bytes of data in @data, to the server or from there. */
+/* Send the first ctl->len bytes of @ctl->msg, with @len bytes of data in @data, to the server or
+ * from there. */
 static void ctl_send(struct dev_ctl *ctl, enum rtrs_dir dir, void *data, uint32_t len,
 		     enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
 {
@@ -125,8 +126,9 @@ static void ctl_send(struct dev_ctl *ctl, enum rtrs_dir dir, void *data, uint32_
 		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
 }
 
-void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
-		   void (*done)(struct dev_ctl *ctl))
+/* Send the first @len bytes of @ctl->msg.  @answer: bytes of the reply, 0 for none. */
+static void ctl_ask(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
+		    void (*done)(struct dev_ctl *ctl))
 {
 	ctl->len = len;
 	ctl_send(ctl, answer ? RTRS_DIR_READ : RTRS_DIR_WRITE,
@@ -149,13 +151,13 @@ void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struc
 	/* Of two writers one may be the process before, which only such a server ends. */
 	ctl->feature = dev->kept && dev->mode == RNBD_ACCESS_MIGRATION ? RNBD_EXT_LINEAGE : 0;
 	ctl->msg.open.flags = dev_is_in(dev, DEV_IN_USE) ? RNBD_OPEN_TAKE_OVER : 0;
-	dev_ctl_send(ctl, sizeof(ctl->msg.open), sizeof(ctl->rsp.open), kind, done);
+	ctl_ask(ctl, sizeof(ctl->msg.open), sizeof(ctl->rsp.open), kind, done);
 }
 
 void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl *ctl))
 {
 	rnbd_close_encode(&ctl->msg.close, id);
-	dev_ctl_send(ctl, sizeof(ctl->msg.close), 0, CLT_OP_BOUND, done);
+	ctl_ask(ctl, sizeof(ctl->msg.close), 0, CLT_OP_BOUND, done);
 }
 
 /* ---- SESS_INFO ----
@@ -172,7 +174,7 @@ void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct d
 	if (ctl->clt->sess.path_conf.digest != RTRS_DIGEST_NONE)
 		info.ext.features |= RNBD_EXT_DIGEST;
 	rnbd_sess_info_encode(&ctl->msg.info, RNBD_MSG_SESS_INFO, &info);
-	dev_ctl_send(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
+	ctl_ask(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
 }
 
 int dev_greet_who(const struct dev_ctl *ctl, struct rnbd_ext *ext)
@@ -319,8 +321,7 @@ static void asking_answered(struct dev_ctl *ctl)
 static void asking_send(struct asking *a)
 {
 	rnbd_list_encode(&a->ctl.msg.list, a->list.n);
-	dev_ctl_send(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE,
-		     asking_answered);
+	ctl_ask(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE, asking_answered);
 }
 
 static void asking_msg(struct loop_msg *msg)

@@ -233,13 +233,6 @@ int dev_io_end_untold(struct dev_io *op)
 	return op->clt.status ? failed(op) : end_flush(op, false);
 }
 
-void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
-			  uint64_t off, void (*fn)(struct clt_waiter *w))
-{
-	op->began_ns = clock_measure_ns();
-	dev_io_start(op, h, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, fn);
-}
-
 void dev_handle_init(struct dev_handle *h, struct dev *dev)
 {
 	static atomic_ullong users;
@@ -279,7 +272,8 @@ void dev_extents_start(struct dev_extents_ask *ask, struct dev_handle *h, uint64
 	ask->start = start;
 	ask->room = one ? RNBD_EXTENTS_ROOM_MIN : RNBD_EXTENTS_ROOM;
 	ask->io.span = (uint32_t)span;
-	dev_io_extents_start(&ask->io, h, ask->answer, ask->room, start, fn);
+	ask->io.began_ns = clock_measure_ns();
+	dev_io_start(&ask->io, h, RNBD_OP_EXTENTS, RNBD_F_SYNC, ask->answer, ask->room, start, fn);
 }
 
 int dev_extents_end(struct dev_extents_ask *ask,

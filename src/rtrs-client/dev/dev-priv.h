@@ -124,8 +124,6 @@ void client_tell_up(struct client *clt);
 void client_tell_failed(struct client *clt, int err, const char *cause);
 /* Tell whether the session or a device is away; call when this may have changed. */
 void client_tell_away(struct client *clt);
-/* Note that the session is to end. */
-void client_tell_closing(struct client *clt);
 /* If the session is to end and its last device is gone, close the session, then tell that the
  * session is closed.  The last device comes first, because the device may still learn that its path
  * is closed. */
@@ -139,18 +137,15 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
  * has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38). */
 #define DEV_CTL_MAX 64
 
-/* Send the first @len bytes of @ctl->msg.  At the end @done finds the result in @ctl->op.status.
- * @answer: bytes of the reply, 0 for none.  A message in flight on a path that is lost ends with
- * -ECONNABORTED. */
-void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
-		   void (*done)(struct dev_ctl *ctl));
+/* Of each message @done finds the result in @ctl->op.status.  A message in flight on a path that is
+ * lost ends with -ECONNABORTED. */
 
-/* dev_ctl_send() of a PROBE with @len bytes in @data, to the server or from there. */
+/* Send a PROBE with @len bytes in @data, to the server or from there. */
 void dev_ctl_probe(struct dev_ctl *ctl, enum rtrs_dir dir, void *data, uint32_t len,
 		   enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
-/* dev_ctl_send() of an OPEN of @ctl->dev. */
+/* Send an OPEN of @ctl->dev. */
 void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
-/* dev_ctl_send() of a CLOSE of @id, the server's number of the device; in this epoch only. */
+/* Send a CLOSE of @id, the server's number of the device; in this epoch only. */
 void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl *ctl));
 
 /* ---- dev-ctl.c: SESS_INFO ---- */
@@ -187,13 +182,6 @@ void dev_kept_resume_server(struct client *clt);
 /* Make @dev, which is NEW and has a @dev->kept, the device that the process before had open. */
 void dev_kept_resume(struct dev *dev);
 
-/* ---- dev-io.c ---- */
-
-/* Begin to ask what the @op->span bytes from @off on are, whole sectors.  The answer comes to
- * @answer, @room bytes.  Then as after dev_io_start(); -EOPNOTSUPP: the server does not know. */
-void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
-			  uint64_t off, void (*fn)(struct clt_waiter *w));
-
 /* ---- dev.c ---- */
 
 /* Initialize the references of the devices of @clt. */
@@ -201,12 +189,6 @@ void dev_init(struct client *clt);
 /* Begin @clt, which has a clt->kept and does not run, where the process before has ended: with its
  * server, and with its device, clt->resumed.  0 or -ENOMEM. */
 int dev_resume(struct client *clt);
-
-/* Initialize the look of @dev. */
-void dev_look_init(struct dev *dev);
-/* Look at the size of the open @dev for @req.  True: @req ends after the server's answer, with 0 or
- * the error of dev_answer_size().  False: the client cannot ask now. */
-bool dev_look(struct dev *dev, struct dev_open_req *req);
 
 /* ---- dev-answer.c ---- */
 

@@ -117,7 +117,9 @@ static void look_done(struct dev_ctl *ctl)
 		look_end(dev, dev_answer_size(dev, info.nsectors * RNBD_SECTOR_SIZE));
 }
 
-bool dev_look(struct dev *dev, struct dev_open_req *req)
+/* Look at the size of the open @dev for @req.  True: @req ends after the server's answer, with 0 or
+ * the error of dev_answer_size().  False: the client cannot ask now. */
+static bool dev_look(struct dev *dev, struct dev_open_req *req)
 {
 	if (!is_current(dev))
 		return false;
@@ -126,13 +128,6 @@ bool dev_look(struct dev *dev, struct dev_open_req *req)
 	if (!dev->look.done)
 		look_send(dev);
 	return true;
-}
-
-void dev_look_init(struct dev *dev)
-{
-	dev_ctl_init(&dev->look, dev->clt, dev);
-	list_init(&dev->lookers);
-	list_init(&dev->looking);
 }
 
 /* ---- properties of a device ---- */
@@ -238,7 +233,9 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 	dev->kept = kept_of(clt, dev->name);
 	dev_ctl_init(&dev->ctl, clt, dev);
 	dev_settle_init(dev);
-	dev_look_init(dev);
+	dev_ctl_init(&dev->look, clt, dev);
+	list_init(&dev->lookers);
+	list_init(&dev->looking);
 	list_init(&dev->opens);
 	list_add_tail(&clt->devs, &dev->link);
 	return dev;
