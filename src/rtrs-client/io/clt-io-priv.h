@@ -186,17 +186,6 @@ static inline struct clt_slot *clt_account_take(struct clt_account *a)
 	return NULL;
 }
 
-/* Let @op stand last in the line of its account, or of user messages.  clt_line_grant() is to
- * follow.  io->lock held. */
-void clt_line_add(struct clt_op *op);
-/* Take @op out of its line, if @op stands in one.  io->lock held. */
-void clt_line_leave(struct clt_op *op);
-/* Tell the user messages in line to look.  io->lock held. */
-void clt_line_wake_users(struct clt_io *io);
-/* Give free permits to the operations in line: to user messages, then to accounts in turns, as
- * far as each may hold more.  Asks each account that waits.  io->lock held. */
-void clt_line_grant(struct clt_io *io);
-
 /* Get the slot of a permit for @op now, or NULL and @op stands in line.  In line, @op is told to
  * look (clt-wait.h) when a slot was laid into op->granted.  Owner of @op. */
 static inline struct clt_slot *clt_slot_get(struct clt_op *op)
@@ -234,7 +223,7 @@ static inline void clt_slot_put(struct clt_op *op, struct clt_slot *slot)
 	clt_slot_untake(&io->slots, slot);
 	if (op->kind == CLT_OP_IO)
 		clt_account_uncount(op->account);
-	/* ORDER: the permit is free before the count is read; clt_line_add() counts before the
+	/* ORDER: the permit is free before the count is read; line_add() counts before the
 	 * permits are looked at again. */
 	if (atomic_fetch_add(&io->slots.nwaiting, 0))
 		clt_slot_freed(io);

@@ -41,7 +41,8 @@ void clt_account_close(struct clt_account *a)
 		clt_slot_regrant(io);
 }
 
-void clt_line_add(struct clt_op *op)
+/* Let @op stand last in the line of its account, or of user messages; line_grant() is to follow. */
+static void line_add(struct clt_op *op)
 {
 	struct clt_io *io = op->io;
 	struct clt_account *a = op->account;
@@ -58,7 +59,8 @@ void clt_line_add(struct clt_op *op)
 	atomic_fetch_add(&io->slots.nwaiting, 1);
 }
 
-void clt_line_leave(struct clt_op *op)
+/* Take @op out of its line, if @op stands in one. */
+static void line_leave(struct clt_op *op)
 {
 	if (list_empty(&op->permit_link))
 		return;
@@ -68,7 +70,8 @@ void clt_line_leave(struct clt_op *op)
 	atomic_fetch_sub(&op->io->slots.nwaiting, 1);
 }
 
-void clt_line_wake_users(struct clt_io *io)
+/* Tell the user messages in line to look. */
+static void line_wake_users(struct clt_io *io)
 {
 	struct clt_op *op;
 
@@ -81,7 +84,7 @@ static void line_give(struct list *line, struct clt_slot *slot)
 {
 	struct clt_op *op = list_entry(line->next, struct clt_op, permit_link);
 
-	clt_line_leave(op);
+	line_leave(op);
 	slot->next = op->granted;
 	op->granted = slot;
 	clt_wait_look(&op->waiter);
@@ -106,7 +109,9 @@ static struct list *turn_take(struct clt_io *io, struct clt_account *a)
 	return next == &io->turns ? &a->turn : next;
 }
 
-void clt_line_grant(struct clt_io *io)
+/* Give free permits to the operations in line: to user messages, then to accounts in turns, as far
+ * as each may hold more.  Asks each account that waits. */
+static void line_grant(struct clt_io *io)
 {
 	struct clt_slot *slot;
 	struct list *at;
@@ -181,7 +186,7 @@ void clt_slot_wake(struct clt_io *io)
 	while ((link = list_pop(&io->up_waiters)))
 		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
 	/* The path of a user message in line may be gone. */
-	clt_line_wake_users(io);
+	line_wake_users(io);
 	pthread_mutex_unlock(&io->lock);
 	clt_wait_batch_end(io->wait);
 }
@@ -200,7 +205,7 @@ void clt_slot_zero_exit(struct clt_io *io)
 	if (!atomic_load(&io->slots.nwaiting))
 		return;
 	LOCK_SCOPE(&io->lock);
-	clt_line_wake_users(io);
+	line_wake_users(io);
 }
 
 bool clt_slot_zero_enter(struct clt_op *op)
@@ -245,8 +250,8 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	LOCK_SCOPE(&io->lock);
 	if (!op->granted && list_empty(&op->permit_link)) {
 		op->listed = true;
-		clt_line_add(op);
-		clt_line_grant(io);
+		line_add(op);
+		line_grant(io);
 	}
 	slot = op->granted;
 	if (slot) {
@@ -257,7 +262,7 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	 * line. */
 	slot = clt_op_is_user(op) ? ctl_take(io) : NULL;
 	if (slot)
-		clt_line_leave(op);
+		line_leave(op);
 	return slot;
 }
 
@@ -278,7 +283,7 @@ void clt_slot_regrant(struct clt_io *io)
 {
 	clt_wait_batch_begin(io->wait);
 	pthread_mutex_lock(&io->lock);
-	clt_line_grant(io);
+	line_grant(io);
 	pthread_mutex_unlock(&io->lock);
 	clt_wait_batch_end(io->wait);
 }
@@ -318,7 +323,7 @@ void clt_slot_leave(struct clt_op *op)
 	struct clt_slot *granted;
 
 	pthread_mutex_lock(&io->lock);
-	clt_line_leave(op);
+	line_leave(op);
 	granted = op->granted;
 	op->granted = NULL;
 	pthread_mutex_unlock(&io->lock);
