@@ -89,7 +89,7 @@ struct dev {
 	struct dev_stat stat_base;	/* at the last reset */
 	uint64_t oldest_ns;		/* dev_stat_ages() */
 
-	struct dev_stat_shard stat[DEV_STAT_SHARDS];
+	struct dev_stat stat[DEV_STAT_SHARDS];
 };
 
 /* Of a line of the log about @dev; @id as in LOG_FIELDS(). */

@@ -5,19 +5,11 @@
 #include "clock.h"
 #include "dev-priv.h"
 
-static void count_add(struct io_stat_count *to, const struct dev_stat_count *from)
-{
-	counter_add(&to->bytes, counter_get(&from->bytes));
-	counter_add(&to->errors, counter_get(&from->errors));
-	hist_add(&to->latency, &from->latency, 1);
-}
-
 void dev_stat_ever(const struct dev *dev, struct dev_stat *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < DEV_STAT_SHARDS; i++) {
-		for (unsigned op = 0; op < IO_STAT_NOPS; op++)
-			count_add(&sum->io.op[op], &dev->stat[i].op[op]);
+		io_stat_add(&sum->io, &dev->stat[i].io, 1);
 		hist_add(&sum->queued, &dev->stat[i].queued, 1);
 	}
 	for (unsigned op = 0; op < IO_STAT_NOPS; op++)

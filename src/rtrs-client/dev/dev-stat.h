@@ -16,35 +16,27 @@ struct dev;
 
 #define DEV_STAT_SHARDS 16
 
-struct dev_stat_count {
-	struct counter bytes, errors;	/* @bytes of requests without an error */
-	struct hist latency;		/* its total is the number of requests */
-};
-
-struct dev_stat_shard {			/* zeroed: no request was counted */
-	_Alignas(64) struct dev_stat_count op[IO_STAT_NOPS];
+/* A shard, or their sum; all 0: no request was counted. */
+struct dev_stat {
+	_Alignas(64) struct io_stat io;	/* .count in sums alone: a shard's is the total of
+					 * .latency */
 	struct hist queued;		/* waiting times of requests before they were sent
 					 * (clt_op.waited_ns) */
 };
 
-struct dev_stat {
-	struct io_stat io;
-	struct hist queued;
-};
-
 /* Count a request for @bytes that ended with @status after @ns.  @hint: clt_io_hint().  Any
  * thread. */
-static inline void dev_stat_count(struct dev_stat_shard shards[DEV_STAT_SHARDS], unsigned hint,
+static inline void dev_stat_count(struct dev_stat shards[DEV_STAT_SHARDS], unsigned hint,
 				  enum io_stat_op op, int status, uint64_t bytes, uint64_t ns)
 {
-	struct dev_stat_count *c = &shards[hint % DEV_STAT_SHARDS].op[op];
+	struct io_stat_count *c = &shards[hint % DEV_STAT_SHARDS].io.op[op];
 
 	counter_add_shared(status ? &c->errors : &c->bytes, status ? 1 : bytes);
 	hist_count_shared(&c->latency, ns);
 }
 
 /* Count that a request waited for @ns, unless @ns is 0.  Any thread. */
-static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS], unsigned hint,
+static inline void dev_stat_queued(struct dev_stat shards[DEV_STAT_SHARDS], unsigned hint,
 				   uint64_t ns)
 {
 	if (ns)
