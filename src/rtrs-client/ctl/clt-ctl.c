@@ -28,7 +28,6 @@
 struct clt_ctl {
 	struct clt_conf *conf;		/* the caller's: of the session, as it is now */
 	struct client *clt;
-	struct loop *loop;
 	struct clt_reload *reload;
 	struct ctl *ctl;
 	char err[512];
@@ -313,7 +312,7 @@ static void ctl_open_call(struct loop_call *call)
 {
 	struct clt_ctl *ctl = call->arg;
 
-	call->rc = ctl_open_at(ctl->loop, &bound, ctl_serve, ctl, &ctl->ctl, ctl->err,
+	call->rc = ctl_open_at(ctl->clt->sess.loop, &bound, ctl_serve, ctl, &ctl->ctl, ctl->err,
 			       sizeof(ctl->err));
 	loop_call_end(call);
 }
@@ -368,8 +367,8 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 	return bind_at(path, err, errlen);
 }
 
-static int ctl_create(struct clt_conf *conf, struct client *clt, struct loop *loop,
-		      struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen)
+static int ctl_create(struct clt_conf *conf, struct client *clt, struct clt_reload *reload,
+		      struct clt_ctl **out, char *err, size_t errlen)
 {
 	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
@@ -380,9 +379,8 @@ static int ctl_create(struct clt_conf *conf, struct client *clt, struct loop *lo
 	}
 	ctl->conf = conf;
 	ctl->clt = clt;
-	ctl->loop = loop;
 	ctl->reload = reload;
-	rc = loop_call(loop, ctl_open_call, ctl);
+	rc = loop_call(clt->sess.loop, ctl_open_call, ctl);
 	if (rc) {
 		snprintf(err, errlen, "%s", ctl->err);
 		free(ctl);
@@ -394,8 +392,8 @@ static int ctl_create(struct clt_conf *conf, struct client *clt, struct loop *lo
 	return 0;
 }
 
-int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
-		 struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen)
+int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct clt_reload *reload,
+		 struct clt_ctl **out, char *err, size_t errlen)
 {
 	const char *path = conf->control;
 	int rc = 0;
@@ -406,7 +404,7 @@ int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
 	if (!path && bound.fd < 0)
 		rc = bind_default(conf->front, err, errlen);
 	if (!rc)
-		rc = ctl_create(conf, clt, loop, reload, out, err, errlen);
+		rc = ctl_create(conf, clt, reload, out, err, errlen);
 	if (!rc || path)
 		return rc;
 	log_warn(NULL, "no control socket for rtrsctl: %s; choose another place with control=PATH, "
@@ -418,6 +416,6 @@ void clt_ctl_close(struct clt_ctl *ctl)
 {
 	if (!ctl)
 		return;
-	loop_call(ctl->loop, ctl_close_call, ctl);
+	loop_call(ctl->clt->sess.loop, ctl_close_call, ctl);
 	free(ctl);
 }

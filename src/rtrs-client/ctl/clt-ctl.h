@@ -20,13 +20,13 @@ struct clt_reload;
  * clt_ctl_open() gets the socket.  NULL and "none": do nothing.  0, or -errno with a line in
  * @err. */
 int clt_ctl_bind(const char *path, char *err, size_t errlen);
-/* Serve the socket bound at @conf->control for @clt, a session of @conf that runs on @loop, with
- * @reload for the command of this name; both outlive the socket, and commands change options of
+/* Serve the socket bound at @conf->control for @clt, a session of @conf that runs, with @reload for
+ * the command of this name; both outlive the socket, and commands change options of
  * @conf.  NULL, of @conf->control: serve the default place of this process, or warn in the log and
  * serve nowhere.  "none": serve nowhere.  Blocks; not on the service thread.  0, with *@out NULL
  * for nowhere, or -errno with a line in @err. */
-int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
-		 struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen);
+int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct clt_reload *reload,
+		 struct clt_ctl **out, char *err, size_t errlen);
 /* Close and remove the socket; NULL: do nothing.  Blocks; not on the service thread. */
 void clt_ctl_close(struct clt_ctl *ctl);
 
@@ -67,11 +67,11 @@ extern const struct metric_table clt_metric_table;
 /* Listen at @conf->metrics before the fork, so that a failure is an exit status; NULL: do nothing.
  * The process that calls clt_metrics_open() gets the socket.  0, or -errno with a line in @err. */
 int clt_metrics_bind(const struct clt_conf *conf, char *err, size_t errlen);
-/* Serve the metrics of @clt, a session of @conf that runs on @loop, at the socket of
- * clt_metrics_bind() and in the file of @conf.  @conf outlives the metrics.  Blocks; not on the
- * service thread.  0, with *@out NULL for nowhere, or -errno with a line in @err. */
-int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
-		     struct clt_metrics **out, char *err, size_t errlen);
+/* Serve the metrics of @clt, a session of @conf that runs, at the socket of clt_metrics_bind() and
+ * in the file of @conf.  @conf outlives the metrics.  Blocks; not on the service thread.  0, with
+ * *@out NULL for nowhere, or -errno with a line in @err. */
+int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct clt_metrics **out,
+		     char *err, size_t errlen);
 /* Serve no more, and remove socket and file; NULL: do nothing.  Blocks; not on the service
  * thread. */
 void clt_metrics_close(struct clt_metrics *m);

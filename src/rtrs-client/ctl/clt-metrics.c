@@ -15,11 +15,9 @@
 #include "metrics.h"
 
 struct clt_metrics {
-	const struct clt_conf *conf;
 	struct clt_metrics_of of;
 	struct metric_source source;	/* of @of */
 	struct metrics *served;
-	struct loop *loop;
 };
 
 /* Listens, and is not served yet: a fork keeps the socket. */
@@ -43,7 +41,8 @@ static void metrics_open_call(struct loop_call *call)
 {
 	struct clt_metrics *m = call->arg;
 
-	call->rc = metrics_open(m->loop, &bound, m->conf->metrics_file, &m->source, &m->served);
+	call->rc = metrics_open(m->of.clt->sess.loop, &bound, m->of.conf->metrics_file, &m->source,
+				&m->served);
 	loop_call_end(call);
 }
 
@@ -65,27 +64,22 @@ static char *metrics_status(const void *program)
 	return text;
 }
 
-static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct client *clt,
-					  struct loop *loop)
+static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct client *clt)
 {
 	struct clt_metrics *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
-	m->conf = conf;
-	m->of.clt = clt;
-	m->of.conf = conf;
-	m->of.started_ns = metric_time_ns();
+	m->of = (struct clt_metrics_of){ .clt = clt, .conf = conf, .started_ns = metric_time_ns() };
 	m->source = (struct metric_source){ .table = &clt_metric_table, .program = &m->of,
 					    .hosts = conf->metrics_host };
 	if (conf->metrics_page == METRIC_PAGE_YES)
 		m->source.status = metrics_status;
-	m->loop = loop;
 	return m;
 }
 
-int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
-		     struct clt_metrics **out, char *err, size_t errlen)
+int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct clt_metrics **out,
+		     char *err, size_t errlen)
 {
 	struct clt_metrics *m;
 	int rc;
@@ -93,8 +87,8 @@ int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct loo
 	*out = NULL;
 	if (bound.fd < 0 && !conf->metrics_file)
 		return 0;
-	m = metrics_create(conf, clt, loop);
-	rc = m ? loop_call(loop, metrics_open_call, m) : -ENOMEM;
+	m = metrics_create(conf, clt);
+	rc = m ? loop_call(clt->sess.loop, metrics_open_call, m) : -ENOMEM;
 	if (rc) {
 		snprintf(err, errlen, "cannot serve metrics: %s", strerror(-rc));
 		free(m);
@@ -111,6 +105,6 @@ void clt_metrics_close(struct clt_metrics *m)
 {
 	if (!m)
 		return;
-	loop_call(m->loop, metrics_close_call, m);
+	loop_call(m->of.clt->sess.loop, metrics_close_call, m);
 	free(m);
 }

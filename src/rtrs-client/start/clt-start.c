@@ -157,15 +157,13 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 		return r;
 	}
 	clt_reload_begin(&start->reload, conf, &start->run.clt.sess, start->run.loop);
-	r = clt_ctl_open(conf, &start->run.clt, start->run.loop, &start->reload, &start->ctl, why,
-			 sizeof(why));
+	r = clt_ctl_open(conf, &start->run.clt, &start->reload, &start->ctl, why, sizeof(why));
 	if (r < 0) {
 		clt_start_end(start);
 		snprintf(err, CLT_FRONT_ERR, "control=%s", why);
 		return r;
 	}
-	r = clt_metrics_open(conf, &start->run.clt, start->run.loop, &start->metrics, err,
-			     CLT_FRONT_ERR);
+	r = clt_metrics_open(conf, &start->run.clt, &start->metrics, err, CLT_FRONT_ERR);
 	if (r < 0)
 		clt_start_end(start);
 	return r;
