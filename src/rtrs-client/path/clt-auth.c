@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the messages of the proof, and the keys of an attempt: the one that is proven, and the one
- * of the attempt's connections.  Ends with clt_auth_release(), the end of the attempt. */
+/* Owns the proof, and the keys of an attempt: the one that is proven, and the one of the attempt's
+ * connections.  Ends with clt_auth_release(), the end of the attempt. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,27 +98,6 @@ int clt_auth_judge(const struct clt_con *con, const struct rtrs_conn_rsp *rsp,
 
 /* ---- messages ---- */
 
-static int auth_recv(struct clt_path *path)
-{
-	struct clt_auth *auth = &path->auth;
-	struct ibv_sge sge = { (uintptr_t)auth->msgs->in, sizeof(auth->msgs->in), auth->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&auth->recv_cqe, .sg_list = &sge,
-				  .num_sge = 1 };
-
-	return fab_post_recv(path->att.cons[0].fab, &wr);
-}
-
-static int auth_send(struct clt_path *path, const struct auth_reply *reply)
-{
-	struct clt_auth *auth = &path->auth;
-	struct ibv_sge sge = { (uintptr_t)auth->msgs->out, (uint32_t)reply->len, auth->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = (uintptr_t)&auth->send_cqe, .opcode = IBV_WR_SEND,
-				  .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED };
-
-	memcpy(auth->msgs->out, reply->bytes, reply->len);
-	return fab_post_send(path->att.cons[0].fab, &wr);
-}
-
 static void auth_fail(struct clt_path *path, int err, const char *what)
 {
 	static const char one_answer[] =
@@ -138,7 +117,7 @@ static void auth_take(struct clt_path *path, size_t len)
 	const struct auth_creds *creds = path->conf.auth;
 	struct auth_reply reply;
 	char why[CLT_WHY];
-	int r = auth_chap_take(&auth->chap, auth->msgs->in, len, &reply);
+	int r = auth_chap_take(&auth->chap, path->talk.in, len, &reply);
 
 	if (r < 0) {
 		auth_fail(path, r, auth->chap.why);
@@ -157,30 +136,18 @@ static void auth_take(struct clt_path *path, size_t len)
 		auth->done(path, 0, "");
 		return;
 	}
-	/* ORDER: the receive before the message that asks for an answer. */
-	if (auth_recv(path) < 0 || auth_send(path, &reply) < 0)
-		clt_tx_lost(&path->att.cons[0]);
+	memcpy(path->talk.out, reply.bytes, reply.len);
+	r = clt_con_zero_say(path, reply.len, why);
+	if (r < 0)
+		auth->done(path, r, why);
 }
 
-static void auth_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+static void auth_came(struct clt_path *path, const struct ibv_wc *wc)
 {
-	struct clt_path *path = container_of(cqe, struct clt_path, auth.recv_cqe);
 	bool is_send = wc->opcode == IBV_WC_RECV && !(wc->wc_flags & IBV_WC_WITH_IMM);
 
-	if (clt_attempt_state(&path->att) != CLT_PATH_PROVING)
-		return;			/* closing */
-	if (wc->status != IBV_WC_SUCCESS)
-		clt_tx_lost(&path->att.cons[0]);
-	else
+	if (clt_attempt_state(&path->att) == CLT_PATH_PROVING)	/* else closing */
 		auth_take(path, is_send ? wc->byte_len : 0);
-}
-
-static void auth_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	struct clt_path *path = container_of(cqe, struct clt_path, auth.send_cqe);
-
-	if (wc->status != IBV_WC_SUCCESS)
-		clt_tx_lost(&path->att.cons[0]);
 }
 
 /* ---- the key ---- */
@@ -225,67 +192,31 @@ static void leave_key(struct clt_path *path)
 
 /* ---- begin and end ---- */
 
-static int make_messages(struct clt_path *path, char *why, size_t len)
+int clt_auth_begin(struct clt_path *path,
+		   void (*done)(struct clt_path *path, int err, const char *why),
+		   char why[CLT_WHY])
 {
 	struct clt_auth *auth = &path->auth;
-	int r;
-
-	auth->msgs = calloc(1, sizeof(*auth->msgs));
-	auth->mr = auth->msgs ? fab_reg_mr(path->att.pd, auth->msgs, sizeof(*auth->msgs),
-					   IBV_ACCESS_LOCAL_WRITE) : NULL;
-	if (auth->mr)
-		return 0;
-	r = -errno;
-	clt_mem_why(&path->att, r, why, len);
-	return r;
-}
-
-int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, int err,
-						       const char *why), char *why, size_t len)
-{
-	struct clt_auth *auth = &path->auth;
-	struct clt_con *con = &path->att.cons[0];
 	struct auth_reply hello;
 	struct auth_where where;
-	int r = make_messages(path, why, len);
+	int r = clt_con_zero_talk(path, AUTH_MSG_MAX, AUTH_MSG_MAX, auth_came, why);
 
 	if (r < 0)
 		return r;
 	r = choose_key(path);
 	if (r < 0) {
-		snprintf(why, len, "out of memory");
+		snprintf(why, CLT_WHY, "out of memory");
 		return r;
 	}
 	auth->done = done;
-	auth->recv_cqe.done = auth_wc_recv;
-	auth->send_cqe.done = auth_wc_send;
-	auth_conn_where(&where, &auth->req, &auth->rsp, con->fab);
+	auth_conn_where(&where, &auth->req, &auth->rsp, path->att.cons[0].fab);
 	auth_key_prove(auth->key, &where, &auth->chap, &hello);
-	r = auth_recv(path);
-	if (r == 0)
-		r = auth_send(path, &hello);
-	clt_con_zero_service(path);
-	if (r < 0) {
-		snprintf(why, len, "connection 0: %s", fab_conn_cause(con->fab));
-		return -ECONNRESET;
-	}
-	return 0;
-}
-
-void clt_auth_left(struct clt_path *path)
-{
-	struct clt_auth *auth = &path->auth;
-
-	if (auth->mr)
-		fab_dereg_mr(auth->mr);
-	auth->mr = NULL;
-	free(auth->msgs);
-	auth->msgs = NULL;
+	memcpy(path->talk.out, hello.bytes, hello.len);
+	return clt_con_zero_say(path, hello.len, why);
 }
 
 void clt_auth_release(struct clt_path *path)
 {
-	clt_auth_left(path);
 	auth_chap_end(&path->auth.chap);
 	leave_key(path);
 	path->auth.proven = false;

@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
@@ -122,6 +124,78 @@ void clt_con_zero_init(struct clt_path *path)
 void clt_con_zero_up(struct clt_path *path)
 {
 	rtrs_hb_start(&path->att.hb, clock_now_ms(), &path->hb);
+}
+
+/* ---- messages on connection 0 before its requests ---- */
+
+static void talk_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_path *path = container_of(cqe, struct clt_path, talk.recv_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_tx_lost(&path->att.cons[0]);
+	else
+		path->talk.came(path, wc);
+}
+
+static void talk_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_path *path = container_of(cqe, struct clt_path, talk.send_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_tx_lost(&path->att.cons[0]);
+}
+
+int clt_con_zero_talk(struct clt_path *path, size_t in, size_t out,
+		      void (*came)(struct clt_path *path, const struct ibv_wc *wc),
+		      char why[CLT_WHY])
+{
+	struct clt_talk *talk = &path->talk;
+	int r;
+
+	*talk = (struct clt_talk){ .in = calloc(1, in + out), .in_len = in, .came = came,
+				   .recv_cqe.done = talk_wc_recv, .send_cqe.done = talk_wc_send };
+	talk->mr = talk->in ? fab_reg_mr(path->att.pd, talk->in, in + out,
+					 IBV_ACCESS_LOCAL_WRITE) : NULL;
+	if (talk->mr) {
+		talk->out = (uint8_t *)talk->in + in;
+		return 0;
+	}
+	r = -errno;
+	clt_mem_why(&path->att, r, why, CLT_WHY);
+	return r;
+}
+
+int clt_con_zero_say(struct clt_path *path, size_t len, char why[CLT_WHY])
+{
+	struct clt_talk *talk = &path->talk;
+	struct fab_conn *fab = path->att.cons[0].fab;
+	struct ibv_sge in = { (uintptr_t)talk->in, (uint32_t)talk->in_len, talk->mr->lkey };
+	struct ibv_sge out = { (uintptr_t)talk->out, (uint32_t)len, talk->mr->lkey };
+	struct ibv_recv_wr recv = { .wr_id = (uintptr_t)&talk->recv_cqe, .sg_list = &in,
+				    .num_sge = 1 };
+	struct ibv_send_wr send = { .wr_id = (uintptr_t)&talk->send_cqe, .opcode = IBV_WR_SEND,
+				    .sg_list = &out, .num_sge = 1,
+				    .send_flags = IBV_SEND_SIGNALED };
+	/* ORDER: the receive before the message that asks for an answer. */
+	bool failed = fab_post_recv(fab, &recv) < 0 || fab_post_send(fab, &send) < 0;
+
+	clt_con_zero_service(path);
+	if (!failed)
+		return 0;
+	snprintf(why, CLT_WHY, "connection 0: %s", fab_conn_cause(fab));
+	return -ECONNRESET;
+}
+
+void clt_con_zero_talk_end(struct clt_path *path)
+{
+	struct clt_talk *talk = &path->talk;
+
+	if (talk->mr)
+		fab_dereg_mr(talk->mr);
+	talk->mr = NULL;
+	free(talk->in);
+	talk->in = NULL;
 }
 
 /* ---- life ---- */

@@ -193,7 +193,7 @@ static void path_prove(void *object)
 {
 	struct clt_path *path = object;
 	char why[CLT_WHY];
-	int r = clt_auth_begin(path, auth_done, why, sizeof(why));
+	int r = clt_auth_begin(path, auth_done, why);
 
 	if (r < 0)
 		clt_path_fail(path, r, why);
@@ -216,7 +216,7 @@ static void path_connect_proven(void *object)
 	clt_path_give_time(path, path->conf.setup_ms);
 	clt_con_release(&path->att.cons[0]);
 	clt_rx_free(&path->att.cons[0]);
-	clt_auth_left(path);
+	clt_con_zero_talk_end(path);
 	path_next_con(path);
 }
 

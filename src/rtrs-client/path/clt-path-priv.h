@@ -107,6 +107,15 @@ void clt_setup_release(struct clt_path *path);
 void clt_con_zero_init(struct clt_path *path);
 /* Serve connection 0, soon.  Any thread. */
 void clt_con_zero_service(struct clt_path *path);
+/* Make the memory for messages of @in and of @out bytes: path->talk.  @came is called for each that
+ * comes.  0, or -errno with @why. */
+int clt_con_zero_talk(struct clt_path *path, size_t in, size_t out,
+		      void (*came)(struct clt_path *path, const struct ibv_wc *wc),
+		      char why[CLT_WHY]);
+/* Send the first @len bytes of path->talk.out, which an answer follows.  0, or -errno with @why. */
+int clt_con_zero_say(struct clt_path *path, size_t len, char why[CLT_WHY]);
+/* Free the memory of path->talk, if there is any: connection 0 has drained. */
+void clt_con_zero_talk_end(struct clt_path *path);
 /* Begin to send heartbeats. */
 void clt_con_zero_up(struct clt_path *path);
 /* At each tick: send a heartbeat, fail @path, or do nothing while the last heartbeat has no answer
@@ -163,10 +172,9 @@ int clt_auth_judge(const struct clt_con *con, const struct rtrs_conn_rsp *rsp,
  * behind one that failed so proves the key of the configuration, because this path may lead to
  * another server, or the session may be gone there.  Calls @done when the server has proven
  * itself, too, or with -errno. */
-int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, int err,
-						       const char *why), char *why, size_t len);
-/* Free the memory of the messages: connection 0 has drained. */
-void clt_auth_left(struct clt_path *path);
+int clt_auth_begin(struct clt_path *path,
+		   void (*done)(struct clt_path *path, int err, const char *why),
+		   char why[CLT_WHY]);
 /* Forget the attempt. */
 void clt_auth_release(struct clt_path *path);
 

@@ -121,15 +121,19 @@ struct clt_auth {
 	struct auth_chap chap;
 	struct rtrs_msg_conn_req req;	/* the last CONN_REQ */
 	struct rtrs_msg_conn_rsp rsp;	/* and the answer, which asks for the proof */
-	struct {
-		uint8_t in[AUTH_MSG_MAX], out[AUTH_MSG_MAX];
-	} *msgs;
-	struct ibv_mr *mr;		/* of @msgs */
 	struct auth_key *key;		/* that is proven; NULL: none yet */
-	struct fab_cqe recv_cqe, send_cqe;
 	void (*done)(struct clt_path *path, int err, const char *why);
 	/* kept from the attempt before */
 	bool passed_over;		/* it had the key of other paths, and did not come up */
+};
+
+/* Messages on connection 0, before it carries requests: those of the proof, then INFO. */
+struct clt_talk {
+	void *in, *out;			/* one piece of memory; NULL: none */
+	size_t in_len;
+	struct ibv_mr *mr;		/* of @in and @out */
+	struct fab_cqe recv_cqe, send_cqe;
+	void (*came)(struct clt_path *path, const struct ibv_wc *wc);	/* in @in */
 };
 
 struct clt_path {
@@ -154,9 +158,8 @@ struct clt_path {
 	unsigned setup_ms;		/* for this step */
 	uint32_t max_qp_wr;		/* of the device */
 	uint32_t window_send_wr;	/* length of the send queue for windows, or 0 */
-	struct rtrs_msg_info_rsp *info_rsp;
-	struct ibv_mr *info_mr;		/* of @info_rsp and the INFO_REQ behind @info_rsp */
-	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
+	struct clt_talk talk;
+	struct fab_cqe hb_cqe;
 	void (*info_done)(struct clt_path *path, int err, const char *why);
 	unsigned next_cid;
 	unsigned probe_bytes;		/* of data in the PROBE under way; 0: none */

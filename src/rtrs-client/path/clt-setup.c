@@ -285,14 +285,6 @@ int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CL
 
 /* ---- INFO ---- */
 
-static void info_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	struct clt_path *path = container_of(cqe, struct clt_path, info_send_cqe);
-
-	if (wc->status != IBV_WC_SUCCESS)
-		clt_tx_lost(&path->att.cons[0]);
-}
-
 /* Post the receives of all connections: from now on answers may come. */
 static int post_receives(struct clt_path *path)
 {
@@ -310,17 +302,17 @@ static int post_receives(struct clt_path *path)
 static int info_take(struct clt_path *path, const struct ibv_wc *wc, char why[CLT_WHY])
 {
 	struct clt_attempt *att = &path->att;
+	const void *rsp = path->talk.in;
 	const char *text = "an immediate instead of INFO_RSP";
 	int r = wc->opcode == IBV_WC_RECV ? 0 : -EPROTO;
-	unsigned refusal = r ? 0 : rtrs_info_refusal_decode(path->info_rsp, wc->byte_len);
+	unsigned refusal = r ? 0 : rtrs_info_refusal_decode(rsp, wc->byte_len);
 
 	if (refusal) {
 		clt_cause_session(refusal, path->conf.sess_name, why, CLT_WHY);
 		return -EBUSY;
 	}
 	if (r == 0)
-		r = rtrs_info_rsp_decode(path->info_rsp, wc->byte_len, &att->geom, att->rbufs,
-					 &text);
+		r = rtrs_info_rsp_decode(rsp, wc->byte_len, &att->geom, att->rbufs, &text);
 	if (r < 0) {
 		snprintf(why, CLT_WHY, "bad INFO_RSP: %s", text);
 		return r;
@@ -331,14 +323,11 @@ static int info_take(struct clt_path *path, const struct ibv_wc *wc, char why[CL
 	return r;
 }
 
-static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+static void info_came(struct clt_path *path, const struct ibv_wc *wc)
 {
-	struct clt_path *path = container_of(cqe, struct clt_path, info_recv_cqe);
 	char why[CLT_WHY];
 
-	if (wc->status != IBV_WC_SUCCESS)
-		clt_tx_lost(&path->att.cons[0]);
-	else if (clt_attempt_state(&path->att) == CLT_PATH_INFO)	/* else closing */
+	if (clt_attempt_state(&path->att) == CLT_PATH_INFO)	/* else closing */
 		path->info_done(path, info_take(path, wc, why), why);
 }
 
@@ -348,44 +337,18 @@ int clt_setup_info(struct clt_path *path,
 	struct clt_attempt *att = &path->att;
 	size_t len = rtrs_info_rsp_len(att->geom.queue_depth);
 	struct rtrs_msg_info_req *req;
-	struct clt_con *con = &att->cons[0];
-	struct ibv_sge sge;
-	struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 };
-	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
-				   .send_flags = IBV_SEND_SIGNALED };
 	int r = clt_key_open(att, path->conf.lessons, why, CLT_WHY);
 
 	if (r < 0)
 		return r;
 	path->info_done = done;
-	path->info_rsp = calloc(1, len + sizeof(*req));
-	path->info_mr = path->info_rsp ? fab_reg_mr(att->pd, path->info_rsp, len + sizeof(*req),
-						    IBV_ACCESS_LOCAL_WRITE) : NULL;
-	if (!path->info_mr) {
-		r = -errno;
-		clt_mem_why(att, r, why, CLT_WHY);
+	r = clt_con_zero_talk(path, len, sizeof(*req), info_came, why);
+	if (r < 0)
 		return r;
-	}
-	path->info_recv_cqe.done = info_wc_recv;
-	path->info_send_cqe.done = info_wc_send;
-	rwr.wr_id = (uintptr_t)&path->info_recv_cqe;
-	swr.wr_id = (uintptr_t)&path->info_send_cqe;
-
-	sge = (struct ibv_sge){ (uintptr_t)path->info_rsp, (uint32_t)len, path->info_mr->lkey };
-	r = fab_post_recv(con->fab, &rwr);
-	if (r == 0) {
-		req = (struct rtrs_msg_info_req *)((uint8_t *)path->info_rsp + len);
-		rtrs_info_req_encode(req, path->conf.sess_name);
-		rtrs_info_req_hear(req);
-		sge = (struct ibv_sge){ (uintptr_t)req, sizeof(*req), path->info_mr->lkey };
-		r = fab_post_send(con->fab, &swr);
-	}
-	clt_con_zero_service(path);
-	if (r < 0) {
-		snprintf(why, CLT_WHY, "connection 0: %s", fab_conn_cause(con->fab));
-		return -ECONNRESET;
-	}
-	return 0;
+	req = path->talk.out;
+	rtrs_info_req_encode(req, path->conf.sess_name);
+	rtrs_info_req_hear(req);
+	return clt_con_zero_say(path, sizeof(*req), why);
 }
 
 /* ---- the end of an attempt ---- */
@@ -403,11 +366,7 @@ void clt_setup_release(struct clt_path *path)
 	for (unsigned i = 0; i < att->ncons; i++)
 		clt_rx_free(&att->cons[i]);
 	clt_key_close(att, path->name, true);
-	if (path->info_mr)
-		fab_dereg_mr(path->info_mr);
-	path->info_mr = NULL;
-	free(path->info_rsp);
-	path->info_rsp = NULL;
+	clt_con_zero_talk_end(path);
 	clt_auth_release(path);
 	free(att->rbufs);
 	att->rbufs = NULL;
