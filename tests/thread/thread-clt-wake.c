@@ -377,7 +377,7 @@ static void until_leader_sleeps_again(struct clt_con *con)
 	check(!pthread_create(&queuer, NULL, read_block, NULL));
 	wait_until(has_follower(con));
 	before = atomic_load(&st.sleeps);
-	clt_wait_con_kick(con);
+	con->att->io->wait->con_kick(con);
 	wait_until(atomic_load(&st.sleeps) != before);
 }
 

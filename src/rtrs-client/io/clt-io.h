@@ -183,7 +183,7 @@ struct clt_con_ops {
 	void (*heartbeat)(struct clt_con *con, unsigned type);
 	/* Something was posted on connection 0, which the service loop polls.  Any thread. */
 	void (*posted)(struct clt_con *con);
-	/* The poll role is free, after clt_wait_con_take() has asked for the role.  Any thread. */
+	/* The poll role is free, after clt_wait_ops.con_take() has asked for it.  Any thread. */
 	void (*role_free)(struct clt_con *con);
 };
 
@@ -332,38 +332,6 @@ static inline unsigned clt_attempt_inflight(const struct clt_attempt *att)
 	for (unsigned i = 0; i < att->ncons; i++)
 		n += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
 	return n;
-}
-
-/* Make the poll role of @con (clt-wait.h), which the service loop has at first.  0 or -errno. */
-static inline int clt_wait_con_init(struct clt_con *con)
-{
-	return con->att->io->wait->con_init(con);
-}
-
-/* Free the poll role of @con.  The service loop has the role, and no waiter is left. */
-static inline void clt_wait_con_fini(struct clt_con *con)
-{
-	con->att->io->wait->con_fini(con);
-}
-
-/* Ask for the poll role for the service loop.  True if the service loop has the role now; else
- * clt_con_ops.role_free() is called as soon as the leader releases the role. */
-static inline bool clt_wait_con_take(struct clt_con *con)
-{
-	return con->att->io->wait->con_take(con);
-}
-
-/* Give the poll role of the service loop back: waiters may lead again. */
-static inline void clt_wait_con_release(struct clt_con *con)
-{
-	con->att->io->wait->con_release(con);
-}
-
-/* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
- * does nothing when no leader sleeps. */
-static inline void clt_wait_con_kick(struct clt_con *con)
-{
-	con->att->io->wait->con_kick(con);
 }
 
 /* Report the failure of @con to the owner, with @fmt as the reason.  Any thread, also from

@@ -315,7 +315,7 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	else if (con->cid == 0)
 		con->att->ops->posted(con);
 	else if (clt_tx_must_poll(con))
-		clt_wait_con_kick(con);
+		con->att->io->wait->con_kick(con);
 }
 
 /* Lock and unlock both exchange.  So the unlocking thread sees all slots that other threads had

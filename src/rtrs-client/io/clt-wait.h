@@ -43,8 +43,8 @@ struct clt_con;
 struct clt_io;
 struct clt_waiter;
 
-/* A way to wait.  A session has a single table, which is constant.  The functions below and in
- * clt-io.h call the functions of the table, and have the contracts. */
+/* A way to wait.  A session has a single table, which is constant.  The contracts are here, or at
+ * the functions below that call those of the table. */
 struct clt_wait_ops {
 	void (*init)(struct clt_waiter *w);	/* NULL: nothing more is to be done */
 	void (*fini)(struct clt_waiter *w);	/* likewise */
@@ -56,11 +56,17 @@ struct clt_wait_ops {
 	unsigned (*hint)(const struct clt_io *io);
 	void (*batch_begin)(void);
 	void (*batch_end)(void);
-	/* clt_wait_con_*() */
+	/* Make the poll role of @con, which the service loop has at first.  0 or -errno. */
 	int (*con_init)(struct clt_con *con);
+	/* Free the poll role of @con.  The service loop has the role, and no waiter is left. */
 	void (*con_fini)(struct clt_con *con);
+	/* Ask for the poll role for the service loop.  True if the service loop has the role now;
+	 * else clt_con_ops.role_free() is called as soon as the leader releases the role. */
 	bool (*con_take)(struct clt_con *con);
+	/* Give the poll role of the service loop back: waiters may lead again. */
 	void (*con_release)(struct clt_con *con);
+	/* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any
+	 * thread; does nothing when no leader sleeps. */
 	void (*con_kick)(struct clt_con *con);
 	/* A request was queued on @con, which is not awake: have its leader wake up and send it,
 	 * with those that follow in the same pass.  False: the caller sends.  NULL: likewise. */

@@ -13,8 +13,7 @@
  * WHAT CROSSES THREADS.  A permit that another loop gave back, a path that came up, a range that
  * another loop left, and requests that came back from a path that was lost: a waiter is told of
  * these by a message to the waiter's loop (clt_waiter.home).  The poll role of a connection goes
- * to the service loop by messages, too: clt_wait_con_take() then returns false, and role_free()
- * follows. */
+ * to the service loop by messages, too: con_take() then returns false, and role_free() follows. */
 #ifndef CLT_LOOP_H
 #define CLT_LOOP_H
 

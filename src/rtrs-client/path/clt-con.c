@@ -217,7 +217,7 @@ static void con_ask(void *object)
 {
 	struct clt_con *con = object;
 
-	if (clt_wait_con_take(con))
+	if (con->att->io->wait->con_take(con))
 		con_event(con, CLT_CON_EV_ROLE);	/* else clt_con_ops.role_free() comes */
 }
 
@@ -352,14 +352,14 @@ void clt_con_shut(struct clt_con *con)
 	if (clt_con_is_open(con))
 		fab_disconnect(con->fab);
 	if (con->cid)
-		clt_wait_con_kick(con);
+		con->att->io->wait->con_kick(con);
 }
 
 bool clt_con_drain(struct clt_con *con)
 {
 	if (!clt_con_is_open(con))
 		return true;
-	if (con->cid && !clt_wait_con_take(con))
+	if (con->cid && !con->att->io->wait->con_take(con))
 		return false;		/* clt_con_ops.role_free() comes */
 	clt_con_serve(con);
 	fab_service_failed(&con->service);

@@ -54,10 +54,10 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		con->att = att;
 		con->cid = i;
 		con->key = 1 + conf->index * RTRS_MAX_CONS + i;
-		r = i ? clt_wait_con_init(con) : 0;
+		r = i ? att->io->wait->con_init(con) : 0;
 		if (r < 0) {
 			while (--i)
-				clt_wait_con_fini(&att->cons[i]);
+				att->io->wait->con_fini(&att->cons[i]);
 			goto err_cons;
 		}
 	}
@@ -87,7 +87,7 @@ void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr)
 void clt_path_fini(struct clt_path *path)
 {
 	for (unsigned i = 1; i < path->att.ncons; i++)
-		clt_wait_con_fini(&path->att.cons[i]);
+		path->att.io->wait->con_fini(&path->att.cons[i]);
 	/* kept for the next attempt */
 	clt_mem_detach(&path->att);
 	if (path->att.pd)
@@ -134,7 +134,7 @@ void clt_path_opened(struct clt_path *path)
 
 		clt_tx_unseal(con);
 		clt_con_watch_hangup(con);
-		clt_wait_con_release(con);
+		con->att->io->wait->con_release(con);
 	}
 	clt_path_step(path, CLT_PATH_EV_OPENED);
 }
