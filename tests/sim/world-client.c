@@ -37,7 +37,7 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 {
 	struct world_client *c = calloc(1, sizeof(*c));
 	static const char *const addrs[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
-	struct clt_sess_addr paths[WORLD_PATHS] = { 0 };
+	static struct clt_sess_addr paths[WORLD_PATHS];	/* no fiber runs meanwhile */
 	struct clt_sess_conf sess = { .paths = paths,
 				      .npaths = MAX(conf ? conf->npaths : 1, 1u) };
 	const char *const *names;

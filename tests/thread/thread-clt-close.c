@@ -5,14 +5,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "../mock/mock-server.h"
+#include "clt-rig.h"
 #include "dev-priv.h"
-#include "log.h"
-#include "loop.h"
-#include "thread.h"
 
-static struct loop *loop;
-static struct client clt;
 static struct dev *dev;
 static atomic_bool hold, held, freed;
 
@@ -46,28 +41,18 @@ static void *close_dev(void *arg)
 	return NULL;
 }
 
-static void quiet(enum log_level level, const char *line)
-{
-}
-
 int main(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
-	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = { .name = "test", .wait = &clt_wait_threads, .paths = &addr,
-				      .npaths = 1, .connections = 1,
-				      .max_reconnect_attempts = -1 };
-	struct dev *same;
 	pthread_t late;
 
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	mock_server_start(&server);
-	mock_server_addr(&addr.dst);
-	check(!loop_poll_create("rtrs-service", &loop));
-	check(!client_init(&clt, loop, &conf));
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &same) && same == dev);
+	rig_session(&(struct clt_sess_conf){ .wait = &clt_wait_threads, .connections = 1 }, 1,
+		    NULL);
+	dev = rig_dev();
+	check(rig_dev() == dev);
 
 	atomic_store(&hold, true);
 	check(!pthread_create(&late, NULL, close_dev, NULL));
@@ -76,11 +61,9 @@ int main(void)
 	close_dev(NULL);
 	check(!pthread_join(late, NULL));
 
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	dev = rig_dev();
 	close_dev(NULL);
-	client_close(&clt);
-	loop_poll_destroy(loop);
-	client_fini(&clt);
+	rig_session_end();
 	mock_server_stop();
 	return 0;
 }

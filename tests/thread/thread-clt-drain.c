@@ -5,17 +5,10 @@
 #include <sched.h>
 
 #include "../mock/mock-hca.h"
-#include "../mock/mock-server.h"
-#include "clock.h"
 #include "clt-io-priv.h"
 #include "clt-loop.h"
-#include "clt-run.h"
-#include "dev.h"
-#include "log.h"
-#include "loop.h"
-#include "thread.h"
+#include "clt-rig.h"
 
-static struct clt_run run;
 static struct fab_provider busy;
 static atomic_int busy_cid = -1;	/* of the connection that is busy; -1: none */
 static atomic_uint arms;		/* of that connection, by the service loop */
@@ -84,9 +77,7 @@ static void expect_other_work(void)
 
 static void *open_device(void *arg)
 {
-	struct dev **dev = arg;
-
-	check(!dev_open(&run.clt, "disk", RNBD_ACCESS_RW, dev));
+	*(struct dev **)arg = rig_dev();
 	return NULL;
 }
 
@@ -112,38 +103,22 @@ static void drain(void)
 
 /* ---- */
 
-static void quiet(enum log_level level, const char *line)
-{
-}
-
 int main(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
-	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = {
-		.name = "drain", .wait = &clt_loop_wait, .paths = &addr, .npaths = 1,
-		.connections = 2, .io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
-	};
 	struct dev *dev;
-	char why[256];
 
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	mock_server_start(&server);
-	mock_server_addr(&addr.dst);
 	busy_build();
-	addr.dst.provider = &busy;
-	check(!clt_run_thread(&run, "service"));
-	check(!clt_run_more(&run, "io", 1));
-	check(!clt_run_session(&run, &conf));
-	check(!clt_run_wait_up(&run, why, sizeof(why)));
+	rig_session(&(struct clt_sess_conf){ .wait = &clt_loop_wait, .connections = 2 }, 2, &busy);
 
 	dev = connection_0();
 	drain();
 
 	dev_close(dev);
-	clt_run_close(&run);
-	clt_run_fini(&run);
+	rig_session_end();
 	mock_server_stop();
 	return 0;
 }

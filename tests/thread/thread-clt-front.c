@@ -4,14 +4,11 @@
  * loop. */
 #include <semaphore.h>
 
-#include "../mock/mock-server.h"
-#include "clock.h"
 #include "clt-export.h"
 #include "clt-loop.h"
+#include "clt-rig.h"
 #include "clt-start.h"
 #include "dev-req.h"
-#include "log.h"
-#include "thread.h"
 
 #define BLOCK 4096u
 #define ROUNDS 200u
@@ -34,10 +31,6 @@ static const struct clt_front front = {
 
 static struct clt_conf conf;
 static struct clt_start start;
-
-static void quiet(enum log_level level, const char *line)
-{
-}
 
 static void configure(const char *key, const char *value)
 {
@@ -130,8 +123,6 @@ static void loop_end(struct on_loop *l)
 
 /* ---- threads that sleep ---- */
 
-static struct dev_handle handle;
-
 static void *read_blocks(void *arg)
 {
 	static _Thread_local uint8_t buf[BLOCK];
@@ -166,7 +157,7 @@ int main(void)
 	static struct on_loop on_loop;
 	char err[CLT_FRONT_ERR];
 
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	mock_server_start(&server);
 	clt_conf_init(&conf, &front);
 	clt_start_init(&start, &conf);

@@ -9,50 +9,29 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "../mock/mock-server.h"
-#include "clock.h"
 #include "clt-io-priv.h"
-#include "clt-sess.h"
+#include "clt-rig.h"
 #include "dev-req.h"
-#include "dev.h"
-#include "log.h"
-#include "loop.h"
-#include "thread.h"
 
 #define ROUNDS 20000
 #define DISK 65536u
 #define PARTS_DISK (1u << 20)
 
-static void quiet(enum log_level level, const char *line)
-{
-}
-
-static struct client clt;
-static struct loop *loop;
-
 /* A client with windows, connected to @server. */
 static void client_begin(const struct mock_server_conf *server)
 {
-	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
-		.connections = 1,
-		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
+		.wait = &clt_wait_threads, .connections = 1,
 		.path.registration = CLT_REG_WINDOW,
 	};
 
 	mock_server_start(server);
-	mock_server_addr(&addr.dst);
-	check(!loop_poll_create("rtrs-service", &loop));
-	check(!client_init(&clt, loop, &conf));
-	check(!client_wait_up(&clt));
+	rig_open(&conf, 1, NULL);
 }
 
 static void client_end(void)
 {
-	client_close(&clt);
-	loop_poll_destroy(loop);
-	client_fini(&clt);
+	rig_close();
 	mock_server_stop();
 }
 
@@ -78,27 +57,19 @@ static void flushed_bind(void)
 		.queue_depth = 4, .max_io_size = DISK, .disk_size = DISK, .type_2 = true,
 	};
 	static uint8_t data[4096], got[4096];
-	struct dev_handle handle;
-	struct dev *dev;
 
 	client_begin(&server);
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
-	dev_handle_init(&handle, dev);
 	memset(data, 0xa5, sizeof(data));
 	check(!dev_call_write(&handle, data, sizeof(data), 0, false));
 	check(!dev_call_read(&handle, got, sizeof(got), 0));
-	flush_binds(&clt.sess.paths[0]->att);
+	flush_binds(&run.clt.sess.paths[0]->att);
 	memset(got, 0, sizeof(got));
 	check(!dev_call_read(&handle, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));
-	dev_handle_fini(&handle);
-	dev_close(dev);
 	client_end();
 }
 
 /* ---- reads of many parts, whose windows we take away ---- */
-
-static struct dev_handle parts_handle;
 
 static void *parts_reader(void *arg)
 {
@@ -106,7 +77,7 @@ static void *parts_reader(void *arg)
 
 	for (unsigned i = 0; i < 20; i++) {
 		memset(got, 0, PARTS_DISK);
-		check(!dev_call_read(&parts_handle, got, PARTS_DISK, 0));
+		check(!dev_call_read(&handle, got, PARTS_DISK, 0));
 		check(got[0] == 0xa5 && got[PARTS_DISK - 1] == 0xa5);
 	}
 	free(got);
@@ -121,19 +92,14 @@ static void parts(void)
 	};
 	static uint8_t data[PARTS_DISK];
 	pthread_t threads[NTHREADS];
-	struct dev *dev;
 
 	client_begin(&server);
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
-	dev_handle_init(&parts_handle, dev);
 	memset(data, 0xa5, sizeof(data));
-	check(!dev_call_write(&parts_handle, data, sizeof(data), 0, false));
+	check(!dev_call_write(&handle, data, sizeof(data), 0, false));
 	for (int i = 0; i < NTHREADS; i++)
 		check(!pthread_create(&threads[i], NULL, parts_reader, NULL));
 	for (int i = 0; i < NTHREADS; i++)
 		check(!pthread_join(threads[i], NULL));
-	dev_handle_fini(&parts_handle);
-	dev_close(dev);
 	client_end();
 }
 
@@ -180,7 +146,7 @@ static void sealed(void)
 
 int main(void)
 {
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	flushed_bind();
 	parts();
 	sealed();

@@ -7,13 +7,9 @@
 #include <stdatomic.h>
 
 #include "../mock/mock-hca.h"
-#include "../mock/mock-server.h"
-#include "clock.h"
 #include "clt-loop.h"
-#include "clt-run.h"
+#include "clt-rig.h"
 #include "dev-req.h"
-#include "log.h"
-#include "thread.h"
 
 #define LOOPS 3u
 #define JOBS 4u				/* of a loop, each with a request in flight */
@@ -23,8 +19,6 @@
 #define PIECE 64u
 #define PIECES (AREA / (PIECE * LOOPS * JOBS))
 
-static struct clt_run run;
-static struct dev_handle handle;
 static sem_t ended;
 static atomic_uint cuts;
 
@@ -41,10 +35,6 @@ struct job {
 };
 
 static struct job jobs[LOOPS * JOBS];
-
-static void quiet(enum log_level level, const char *line)
-{
-}
 
 static void news(struct dev_req *q)
 {
@@ -125,50 +115,25 @@ static void cut_until_ended(void)
 	}
 }
 
-static void session_open(unsigned connections)
-{
-	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = {
-		.name = "loops", .wait = &clt_loop_wait, .paths = &addr, .npaths = 1,
-		.connections = connections, .io_timeout_ms = CLOCK_NEVER,
-		.max_reconnect_attempts = -1, .poll_us = 20,
-	};
-	struct dev *dev;
-	char why[256];
-
-	mock_server_addr(&addr.dst);
-	check(!clt_run_thread(&run, "loop"));
-	check(!clt_run_more(&run, "more", LOOPS - 1));
-	check(!clt_run_session(&run, &conf));
-	check(!clt_run_wait_up(&run, why, sizeof(why)));
-	check(!dev_open(&run.clt, "disk", RNBD_ACCESS_RW, &dev));
-	dev_handle_init(&handle, dev);
-}
-
-static void session_close(void)
-{
-	dev_handle_fini(&handle);
-	dev_close(handle.dev);
-	clt_run_close(&run);
-	clt_run_fini(&run);
-}
-
 static void world(unsigned depth, int new_rkey, unsigned connections)
 {
 	struct mock_server_conf conf = { .queue_depth = depth, .max_io_size = 16384,
 					 .disk_size = AREA, .new_rkey = new_rkey };
+	struct clt_sess_conf sess = {
+		.wait = &clt_loop_wait, .connections = connections, .poll_us = 20,
+	};
 
 	mock_server_start(&conf);
-	session_open(connections);
+	rig_open(&sess, LOOPS, NULL);
 	jobs_start();
 	cut_until_ended();
-	session_close();
+	rig_close();
 	mock_server_stop();
 }
 
 int main(void)
 {
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	sem_init(&ended, 0, 0);
 	world(64, 0, LOOPS);
 	world(64, 1, 2 * LOOPS + 1);

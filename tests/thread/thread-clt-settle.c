@@ -7,15 +7,11 @@
 #include <semaphore.h>
 
 #include "../mock/mock-hca.h"
-#include "../mock/mock-server.h"
 #include "cleanup.h"
-#include "clock.h"
 #include "clt-io-priv.h"
 #include "clt-loop.h"
-#include "clt-run.h"
+#include "clt-rig.h"
 #include "dev-req.h"
-#include "log.h"
-#include "thread.h"
 
 #define PART 16384u
 #define MINE 1				/* the loop of the requests; 0 is the service loop */
@@ -31,8 +27,6 @@ int __wrap_sched_yield(void);
 void __real_loop_post(struct loop *loop, struct loop_msg *msg);
 void __wrap_loop_post(struct loop *loop, struct loop_msg *msg);
 
-static struct clt_run run;
-static struct dev_handle handle;
 static struct clt_wait_ops staged_wait;
 static const uint8_t data[2 * PART];
 
@@ -183,44 +177,24 @@ static void lose(unsigned parts)
 
 /* ---- */
 
-static void quiet(enum log_level level, const char *line)
-{
-}
-
 int main(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = PART,
 					   .disk_size = 1 << 20 };
-	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = {
-		.name = "settle", .wait = &staged_wait, .paths = &addr, .npaths = 1,
-		.connections = 1 + MINE, .io_timeout_ms = CLOCK_NEVER,
-		.max_reconnect_attempts = -1,
-	};
-	struct dev *dev;
-	char why[256];
 
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	sem_init(&job.ended, 0, 0);
 	mock_server_start(&server);
-	mock_server_addr(&addr.dst);
 	staged_wait = clt_loop_wait;
 	staged_wait.count = staged_count;
 	staged_wait.settle = staged_settle;
-	check(!clt_run_thread(&run, "service"));
-	check(!clt_run_more(&run, "mine", MINE));
-	check(!clt_run_session(&run, &conf));
-	check(!clt_run_wait_up(&run, why, sizeof(why)));
-	check(!dev_open(&run.clt, "disk", RNBD_ACCESS_RW, &dev));
-	dev_handle_init(&handle, dev);
+	rig_open(&(struct clt_sess_conf){ .wait = &staged_wait, .connections = 1 + MINE }, 1 + MINE,
+		 NULL);
 
 	lose(2);
 	lose(1);
 
-	dev_handle_fini(&handle);
-	dev_close(dev);
-	clt_run_close(&run);
-	clt_run_fini(&run);
+	rig_close();
 	mock_server_stop();
 	sem_destroy(&job.ended);
 	return 0;

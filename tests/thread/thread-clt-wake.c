@@ -14,22 +14,12 @@
 #include <unistd.h>
 
 #include "../mock/mock-hca.h"
-#include "../mock/mock-server.h"
-#include "clock.h"
 #include "clt-io-priv.h"
+#include "clt-rig.h"
 #include "dev-req.h"
-#include "dev.h"
 #include "fabric.h"
-#include "log.h"
-#include "loop.h"
-#include "thread.h"
 
 #define HELD_MAX 4
-
-static struct loop *loop;
-static struct client clt;
-static struct dev *dev;
-static struct dev_handle handle;
 
 static struct fab_provider staged;
 
@@ -68,7 +58,7 @@ static struct {
 
 static struct clt_con *io_con(void)
 {
-	return &clt.sess.paths[0]->att.cons[1];
+	return &run.clt.sess.paths[0]->att.cons[1];
 }
 
 static bool on_stage(const struct fab_conn *conn)
@@ -168,7 +158,7 @@ static int staged_arm(struct fab_conn *conn, short *events)
 	if (atomic_load(&st.done))
 		return 1;
 	/* Once, and by a leader: the service loop arms, too, when it drains. */
-	if (clt_sess_is_up(&clt.sess))
+	if (clt_sess_is_up(&run.clt.sess))
 		on_arm = atomic_exchange(&st.on_arm, NULL);
 	if (on_arm)
 		on_arm(fab_conn_context(conn));
@@ -399,7 +389,7 @@ static void busy_sender(void)
 /* In flight on @con, other than @not. */
 static struct clt_slot *slot_in_flight(struct clt_con *con, const struct clt_slot *not)
 {
-	struct clt_slot_table *slots = &clt.sess.io.slots;
+	struct clt_slot_table *slots = &run.clt.sess.io.slots;
 
 	for (unsigned i = 0; i < slots->n; i++) {
 		struct clt_slot *slot = &slots->slot[i];
@@ -517,7 +507,7 @@ static _Thread_local bool leaves;	/* the leader, when the service loop wants its
 void __wrap_loop_post(struct loop *s, struct loop_msg *msg)
 {
 	__real_loop_post(s, msg);
-	if (!leaves || msg != &clt.sess.paths[0]->drain_msg)
+	if (!leaves || msg != &run.clt.sess.paths[0]->drain_msg)
 		return;
 	check(pthread_mutex_trylock(&io_con()->wait.lock) == EBUSY);
 	atomic_store(&st.role_freed, true);
@@ -626,10 +616,6 @@ static void sleepy_poller(void)
 
 /* ---- */
 
-static void quiet(enum log_level level, const char *line)
-{
-}
-
 static const char *volatile scene = "setup";
 
 static void hang(int sig)
@@ -645,24 +631,14 @@ int main(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
-	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = { .name = "test", .wait = &staged_wait, .paths = &addr,
-				      .npaths = 1, .connections = 1,
-				      .io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1 };
 
 	signal(SIGABRT, hang);		/* by tests/run-test.sh */
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	mock_server_start(&server);
 	stage_build();
 	staged_wait = clt_wait_threads;
 	staged_wait.count = count_when_told;
-	mock_server_addr(&addr.dst);
-	addr.dst.provider = &staged;
-	check(!loop_poll_create("rtrs-service", &loop));
-	check(!client_init(&clt, loop, &conf));
-	check(!client_wait_up(&clt));
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
-	dev_handle_init(&handle, dev);
+	rig_open(&(struct clt_sess_conf){ .wait = &staged_wait, .connections = 1 }, 1, &staged);
 
 	scene = "socket full while the leader sleeps";
 	full_socket(true);
@@ -686,11 +662,7 @@ int main(void)
 	answered_before_the_end();
 
 	scene = "end";
-	dev_handle_fini(&handle);
-	dev_close(dev);
-	client_close(&clt);
-	loop_poll_destroy(loop);
-	client_fini(&clt);
+	rig_close();
 	mock_server_stop();
 	return 0;
 }

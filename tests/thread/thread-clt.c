@@ -7,13 +7,8 @@
 #include <stdatomic.h>
 
 #include "../mock/mock-hca.h"
-#include "../mock/mock-server.h"
-#include "clock.h"
+#include "clt-rig.h"
 #include "dev-req.h"
-#include "dev.h"
-#include "log.h"
-#include "loop.h"
-#include "thread.h"
 
 #define WORKERS 8
 #define ROUNDS 300
@@ -22,43 +17,17 @@
 #define STRIPE (DISK / WORKERS)
 #define AREA (64u * 1024)		/* shared in stripes of 64 bytes, unaligned */
 
-static struct loop *loop;
-static struct client clt;
-static struct dev *dev;
-static struct dev_handle handle;
 static atomic_int running;
-
-static void quiet(enum log_level level, const char *line)
-{
-}
-
 static enum clt_registration registration;
 
 static void session_open(unsigned connections)
 {
-	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
-		.connections = connections,
-		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
+		.wait = &clt_wait_threads, .connections = connections,
 		.path.registration = registration,
 	};
 
-	mock_server_addr(&addr.dst);
-	check(!loop_poll_create("rtrs-service", &loop));
-	check(!client_init(&clt, loop, &conf));
-	check(!client_wait_up(&clt));
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
-	dev_handle_init(&handle, dev);
-}
-
-static void session_close(void)
-{
-	dev_handle_fini(&handle);
-	dev_close(dev);
-	client_close(&clt);
-	loop_poll_destroy(loop);
-	client_fini(&clt);
+	rig_open(&conf, 1, NULL);
 }
 
 /* ---- whole blocks: every size up to many parts ---- */
@@ -118,7 +87,7 @@ static void *pieces(void *arg)
 
 /* Run @fn on all workers.  @cut: cut all connections, each time some hundred requests were served.
  * Not for ever, because a path that is lost again at once comes back later each time. */
-static void run(void *(*fn)(void *arg), bool cut)
+static void run_workers(void *(*fn)(void *arg), bool cut)
 {
 	pthread_t threads[WORKERS];
 	unsigned long next = mock_server_answers() + 200;
@@ -151,13 +120,13 @@ static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 
 	mock_server_start(&conf);
 	session_open(connections);
-	run(blocks, cut);
+	run_workers(blocks, cut);
 	check(!dev_call_zero(&handle, AREA, 0, true, false));
 	check(!dev_call_read(&handle, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
-	run(pieces, cut);
+	run_workers(pieces, cut);
 	check(!dev_call_flush(&handle));	/* a reconnect that a late cut began is over */
 	check(registration == CLT_REG_STATIC || mock_live_keys() == 0);
-	session_close();
+	rig_close();
 	mock_server_stop();
 }
 
@@ -188,13 +157,13 @@ static void lost_writes(void)
 	mock_cut();
 	check(dev_call_flush(&handle) == -EIO);
 	check(!dev_call_flush(&handle));
-	session_close();
+	rig_close();
 	mock_server_stop();
 }
 
 int main(void)
 {
-	log_init(quiet, LOG_LEVEL_ERROR);
+	rig_quiet();
 	world(64, 0, 1, false);
 	world(64, 0, 2, true);
 	world(4, 1, 1, true);		/* fewer permits than threads; keys that change */

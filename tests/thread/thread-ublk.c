@@ -9,13 +9,9 @@
 #include <unistd.h>
 
 #include "../mock/mock-hca.h"
-#include "../mock/mock-server.h"
 #include "../mock/mock-ublk.h"
-#include "clock.h"
 #include "clt-loop.h"
-#include "clt-run.h"
-#include "log.h"
-#include "thread.h"
+#include "clt-rig.h"
 #include "ublk-dev.h"
 
 #define LOOPS 2u
@@ -28,7 +24,6 @@
 #define MARK 0x1234567890abcdefull
 #define EVENTS 4u			/* deaths, and cuts */
 
-static struct clt_run run;
 static struct dev *dev;
 static atomic_uint nlost;
 static atomic_int lost_status;
@@ -58,27 +53,18 @@ static struct ublk_dev_conf conf(void)
 
 static void session_open(void)
 {
-	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf sess = {
-		.name = "ublk", .wait = &clt_loop_wait, .paths = &addr, .npaths = 1,
-		.connections = 2 * LOOPS, .io_timeout_ms = CLOCK_NEVER,
-		.max_reconnect_attempts = -1, .poll_us = 20,
+		.wait = &clt_loop_wait, .connections = 2 * LOOPS, .poll_us = 20,
 	};
-	char why[256];
 
-	mock_server_addr(&addr.dst);
-	check(!clt_run_thread(&run, "loop"));
-	check(!clt_run_more(&run, "more", LOOPS - 1));
-	check(!clt_run_session(&run, &sess));
-	check(!clt_run_wait_up(&run, why, sizeof(why)));
-	check(!dev_open(&run.clt, "disk", RNBD_ACCESS_RW, &dev));
+	rig_session(&sess, LOOPS, NULL);
+	dev = rig_dev();
 }
 
 static void session_close(void)
 {
 	dev_close(dev);
-	clt_run_close(&run);
-	clt_run_fini(&run);
+	rig_session_end();
 }
 
 /* Of the kernel. */
