@@ -294,18 +294,26 @@ SIM_TEST(path_is_cut)
 	}
 }
 
+/* A session with @n writes of a block each, of which the export takes one a second. */
+static struct world_client *line_up(struct world_io **io, unsigned n, unsigned npaths)
+{
+	struct world_client *c;
+
+	start();
+	limit(LIMIT_IOPS, 1, 0);
+	c = client_open("clt", NULL, npaths);
+	world_ios_start(c, RNBD_OP_WRITE, io, n, 7);
+	settle();
+	return c;
+}
+
 /* The whole session comes back: nothing of its former life is in line before it. */
 SIM_TEST(all_paths_are_cut)
 {
 	struct world_io *io[8];
-	struct world_client *c;
 	uint64_t start_us;
 
-	start();
-	limit(LIMIT_IOPS, 1, 0);
-	c = client_open("clt", NULL, 1);
-	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
-	settle();
+	line_up(io, ARRAY_SIZE(io), 1);
 	start_us = sim_now_us();
 	sim_cut("clt", "srv");
 	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 10000));
@@ -316,14 +324,9 @@ SIM_TEST(all_paths_are_cut)
 SIM_TEST(kick)
 {
 	struct world_io *io[8];
-	struct world_client *c;
 	unsigned refused = 0;
 
-	start();
-	limit(LIMIT_IOPS, 1, 0);
-	c = client_open("clt", NULL, 1);
-	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
-	settle();
+	line_up(io, ARRAY_SIZE(io), 1);
 	CHECK(world_server_kick(w, "disk0") == 1);
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		refused += world_io_end(io[i], 0, 100) != 0;
@@ -358,11 +361,7 @@ SIM_TEST(removed)
 	struct world_client *c;
 	char err[EXPORT_LIFE_ERR];
 
-	start();
-	limit(LIMIT_IOPS, 1, 0);
-	c = client_open("clt", NULL, 1);
-	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
-	settle();
+	c = line_up(io, ARRAY_SIZE(io), 1);
 	CHECK(world_server_change(w, NULL, 0, err) == 0);
 	world_run_ms(w, 1500);
 	CHECK(io[0]->done && !io[3]->done);
@@ -374,14 +373,9 @@ SIM_TEST(removed)
 SIM_TEST(server_stops)
 {
 	struct world_io *io[16];
-	struct world_client *c;
 	uint64_t start_us;
 
-	start();
-	limit(LIMIT_IOPS, 1, 0);
-	c = client_open("clt", NULL, 2);
-	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
-	settle();
+	line_up(io, ARRAY_SIZE(io), 2);
 	start_us = sim_now_us();
 	world_server_stop(w);
 	CHECK(sim_now_us() - start_us < 1000000);
@@ -393,14 +387,9 @@ SIM_TEST(server_stops)
 SIM_TEST(limits_change)
 {
 	struct world_io *io[32];
-	struct world_client *c;
 	uint64_t start_us;
 
-	start();
-	limit(LIMIT_IOPS, 1, 0);
-	c = client_open("clt", NULL, 1);
-	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 7);
-	settle();
+	line_up(io, ARRAY_SIZE(io), 1);
 	start_us = sim_now_us();
 	limit(LIMIT_IOPS, 20, 0);
 	for (unsigned i = 0; i < 16; i++)

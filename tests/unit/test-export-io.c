@@ -471,11 +471,9 @@ Test(export_io, syncs_are_marked_until_they_end)
 	free(buf);
 }
 
-/* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and
- * so do all others until the export is opened anew. */
-Test(export_io, write_back_fails)
+/* An export on a device with less room than its size. */
+static struct export *full_device(void)
 {
-	uint8_t *buf = malloc(4 * SIZE);
 	char path[64], spec[80];
 	struct export *ex;
 
@@ -488,6 +486,16 @@ Test(export_io, write_back_fails)
 	snprintf(spec, sizeof(spec), "a=%s", path);
 	ex = rig_export(spec);
 	rig_attach();
+	return ex;
+}
+
+/* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and
+ * so do all others until the export is opened anew. */
+Test(export_io, write_back_fails)
+{
+	struct export *ex = full_device();
+	uint8_t *buf = malloc(4 * SIZE);
+
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
@@ -505,19 +513,9 @@ Test(export_io, write_back_fails)
 /* The same through FUA alone. */
 Test(export_io, fua_fails)
 {
+	struct export *ex = full_device();
 	uint8_t *buf = malloc(4 * SIZE);
-	char path[64], spec[80];
-	struct export *ex;
 
-	if (!rig_mount_small(1024))
-		cr_skip_test("cannot mount a small tmpfs: root is needed");
-	rig_file("small/disk", 512, 0);
-	cr_assert_eq(truncate("small/disk", 16 * SIZE), 0);
-	if (!rig_loop("small/disk", path, sizeof(path)))
-		cr_skip_test("no loop device");
-	snprintf(spec, sizeof(spec), "a=%s", path);
-	ex = rig_export(spec);
-	rig_attach();
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_lt(rig_do(ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(export_sync_error(ex), 0);
