@@ -8,7 +8,6 @@
 
 #include "client.h"
 #include "clt-conf.h"
-#include "metric.h"
 
 struct clt_ctl;
 struct clt_metrics;
@@ -50,16 +49,6 @@ struct json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_
 				const char *auth_psk);
 
 /* ---- clt-metrics.c: the metrics of a client (man/nbdkit-rtrs-plugin.pod lists them) ---- */
-
-/* The objects of the table: metric.read() gets this. */
-struct clt_metrics_of {
-	struct client *clt;
-	const struct clt_conf *conf;
-	uint64_t started_ns;		/* of the real-time clock */
-};
-
-/* The table (clt-metrics-rows.c).  Service thread. */
-extern const struct metric_table clt_metric_table;
 
 /* Descriptors that metrics need before a reader comes. */
 #define CLT_METRICS_FDS 3
