@@ -19,16 +19,18 @@
 #include "metrics.h"
 #include "util.h"
 
-/* The objects of the table: metric.read() gets this. */
-struct clt_metrics_of {
+/* metric.read() gets this. */
+struct clt_metrics {
 	struct client *clt;
 	const struct clt_conf *conf;
 	uint64_t started_ns;		/* of the real-time clock */
+	struct metric_source source;
+	struct metrics *served;
 };
 
 static struct client *client_of(const void *program)
 {
-	return ((const struct clt_metrics_of *)program)->clt;
+	return ((const struct clt_metrics *)program)->clt;
 }
 
 static struct clt_sess *sess_of(const void *program)
@@ -40,15 +42,15 @@ static struct clt_sess *sess_of(const void *program)
 
 static void read_build(struct metric_out *out, const void *program)
 {
-	const struct clt_metrics_of *of = program;
+	const struct clt_metrics *m = program;
 
-	metric_value(out, METRIC_LABELS({ "program", of->conf->front->program },
+	metric_value(out, METRIC_LABELS({ "program", m->conf->front->program },
 					{ "version", PACKAGE_VERSION }), 1);
 }
 
 static void read_start(struct metric_out *out, const void *program)
 {
-	metric_value(out, NULL, ((const struct clt_metrics_of *)program)->started_ns);
+	metric_value(out, NULL, ((const struct clt_metrics *)program)->started_ns);
 }
 
 /* ---- the session ---- */
@@ -351,12 +353,6 @@ static const struct metric_table table = { rows, ARRAY_SIZE(rows) };
 
 /* ---- where they are served ---- */
 
-struct clt_metrics {
-	struct clt_metrics_of of;
-	struct metric_source source;	/* of @of */
-	struct metrics *served;
-};
-
 /* Listens, and is not served yet: a fork keeps the socket. */
 static struct metric_sock bound = { .fd = -1 };
 
@@ -378,7 +374,7 @@ static void metrics_open_call(struct loop_call *call)
 {
 	struct clt_metrics *m = call->arg;
 
-	call->rc = metrics_open(m->of.clt->sess.loop, &bound, m->of.conf->metrics_file, &m->source,
+	call->rc = metrics_open(m->clt->sess.loop, &bound, m->conf->metrics_file, &m->source,
 				&m->served);
 	loop_call_end(call);
 }
@@ -393,8 +389,8 @@ static void metrics_close_call(struct loop_call *call)
 /* The answer to rtrsctl stats. */
 static char *metrics_status(const void *program)
 {
-	const struct clt_metrics_of *of = program;
-	json_t *object = clt_ctl_json(of->clt, of->conf, CLT_CTL_STATS);
+	const struct clt_metrics *m = program;
+	json_t *object = clt_ctl_json(m->clt, m->conf, CLT_CTL_STATS);
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 
 	json_decref(object);
@@ -407,9 +403,10 @@ static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct cl
 
 	if (!m)
 		return NULL;
-	m->of = (struct clt_metrics_of){ .clt = clt, .conf = conf, .started_ns = metric_time_ns() };
-	m->source = (struct metric_source){ .table = &table, .program = &m->of,
-					    .hosts = conf->metrics_host };
+	*m = (struct clt_metrics){
+		.clt = clt, .conf = conf, .started_ns = metric_time_ns(),
+		.source = { .table = &table, .program = m, .hosts = conf->metrics_host },
+	};
 	if (conf->metrics_page == METRIC_PAGE_YES)
 		m->source.status = metrics_status;
 	return m;
@@ -442,6 +439,6 @@ void clt_metrics_close(struct clt_metrics *m)
 {
 	if (!m)
 		return;
-	loop_call(m->of.clt->sess.loop, metrics_close_call, m);
+	loop_call(m->clt->sess.loop, metrics_close_call, m);
 	free(m);
 }
