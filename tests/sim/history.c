@@ -2,7 +2,6 @@
 /* Owns the model and the operations in progress.  One thread.  Memory of an operation ends with its
  * _end function. */
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

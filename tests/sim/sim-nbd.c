@@ -9,7 +9,6 @@
 #include "sim-fiber.h"
 #include "sim-nbd.h"
 #include "sim-test.h"
-#include "util.h"
 
 #define TEXT_MAX 2048u			/* bytes of an option's reply */
 

@@ -2,7 +2,6 @@
 /* Owns the disk and the rings of its processes, dead ones too.  Requests are on the stacks of their
  * fibers. */
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,11 @@
 /* digest=crc32c: a bit flips on the way, in each place of a request and of an answer of each kind.
  * The path ends, nobody sees wrong data, the storage never gets any, and the request is done over
  * another attempt. */
-#include <errno.h>
 #include <string.h>
 
 #include "raw-srv.h"
 #include "rtrs-req.h"
 #include "srv-state.h"
-#include "trace.h"
 #include "world.h"
 
 #define LARGE 16384u			/* several pieces of a wire */

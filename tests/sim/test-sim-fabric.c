@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the sim provider has beyond the promises of fabric.h (those: tests/fabric): faults on
  * demand, and memory windows with BIND_MW, LOCAL_INV and SEND_WITH_INV. */
-#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <string.h>
 
 #include "sim-fabric.h"

@@ -7,7 +7,6 @@
  * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1).  A run that fails says how to replay it. */
 #include <string.h>
 
-#include "clock.h"
 #include "random-faults.h"
 #include "random-work.h"
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "clock.h"
 #include "dev-req.h"
 #include "raw-clt.h"
 #include "world.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "dev-req.h"
 #include "history.h"
 #include "world.h"

@@ -3,7 +3,6 @@
  * the second is answered after FLUSHes have told of the loss (doc/decisions.md D13).  The end of
  * the second part finds the loss again, for each user, and the history has to know when. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "nbd-op.h"
 #include "sim-fiber.h"

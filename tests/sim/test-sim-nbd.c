@@ -3,7 +3,6 @@
  * byte of what it says and of what it hears.  The history judges each answer, and what is on the
  * disk.  test-sim-nbd-random.c has faults on the other side. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "nbd-op.h"
 #include "sim-fiber.h"

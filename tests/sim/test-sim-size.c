@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "clock.h"
 #include "dev-priv.h"
 #include "raw-srv.h"
 #include "world.h"

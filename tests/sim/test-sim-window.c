@@ -2,7 +2,6 @@
 /* Devices that offer memory windows and cannot use them, at either end: who left the choice to us
  * gets another protection after a reconnect, and one line says why; who asked for windows is told
  * which device cannot do what. */
-#include <errno.h>
 #include <string.h>
 
 #include "srv-state.h"

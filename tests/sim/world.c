@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the hosts, the disk and the end of a world.  One thread.  There is one world at a time,
  * because virtual time, the log and the fabric are the process's own. */
-#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * the other's post has already closed the device touches it no more. */
 #include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "clt-rig.h"
 #include "dev-priv.h"

@@ -3,7 +3,6 @@
  * before it.  A path is lost with a request in flight; the service thread gives the parts back, and
  * the request's own loop takes them.  clt_loop_wait with a stage in front brings both threads to
  * the place in question. */
-#include <sched.h>
 #include <semaphore.h>
 
 #include "../mock/mock-hca.h"

@@ -6,7 +6,6 @@
  * both.  Without O_DIRECT or io_uring the program says so and exits 77. */
 #include <config.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <config.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <sched.h>

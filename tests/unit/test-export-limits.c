@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <sys/resource.h>
@@ -21,7 +20,6 @@
 #define DIO_ALIGN_MAX 65536u		/* as store-file.c has it */
 #define PHYSICAL_MAX 32768u		/* as store-file-geometry.c has it */
 #define WORKERS_MAX 1024u		/* as export-io.c has it */
-
 
 /* ---- alignment of O_DIRECT ---- */
 

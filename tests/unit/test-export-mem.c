@@ -3,7 +3,6 @@
  * beside it, and each export is a disk of its own. */
 #include <config.h>
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "export-add.h"

@@ -12,7 +12,6 @@
  * any more, the operation begins again, and each part may be done twice. */
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "cleanup.h"
 #include "clock.h"

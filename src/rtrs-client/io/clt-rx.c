@@ -9,7 +9,6 @@
  *
  * Possible failures: a receive that fails, an answer to a request that is not in flight, an unknown
  * message, a key that was not invalidated although the answer says so: the connection fails. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 

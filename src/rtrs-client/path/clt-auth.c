@@ -3,7 +3,6 @@
  * connections.  Ends with clt_auth_release(), the end of the attempt. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "auth-creds.h"

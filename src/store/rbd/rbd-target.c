@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "store-rbd-priv.h"
-#include "util.h"
 
 #define PARTS 3u
 
