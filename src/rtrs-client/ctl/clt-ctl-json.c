@@ -60,7 +60,7 @@ static json_t *path_show(struct clt_path *path)
 			 "hca_port", up ? (int)att->caps.dev.port : 0,
 			 "connections", up ? (int)att->ncons : 0,
 			 "latency_ns", (json_int_t)atomic_load(&path->att.hb.latency_ns),
-			 "inflight", (json_int_t)clt_attempt_inflight(att),
+			 "inflight", (json_int_t)clt_pick_inflight(att),
 			 "failed_attempts", (json_int_t)path->fails,
 			 "queue_depth", up ? (json_int_t)att->depth : 0,
 			 "max_io_size", up ? (json_int_t)att->max_io : 0,

@@ -132,7 +132,7 @@ static void read_path_inflight(struct metric_out *out, const void *program)
 	struct clt_path *path;
 
 	shown_path_for_each(path, program)
-		metric_value(out, PATH_LABELS(path), clt_attempt_inflight(&path->att));
+		metric_value(out, PATH_LABELS(path), clt_pick_inflight(&path->att));
 }
 
 /* Before the first answer the latency is not known. */

@@ -54,7 +54,7 @@ static bool server_has_requests(struct client *clt)
 	struct clt_io *io = &clt->sess.io;
 
 	for (unsigned i = 0; i < atomic_load(&io->natts); i++) {
-		if (clt_attempt_inflight(io->atts[i]))
+		if (clt_pick_inflight(io->atts[i]))
 			return true;
 	}
 	return false;

@@ -247,6 +247,8 @@ static inline unsigned clt_io_hint(const struct clt_io *io)
 /* ---- which path ---- */
 
 extern const char *const clt_pick_policies[CLT_NPOLICIES];
+/* The requests in flight on all connections of @att.  Any thread. */
+unsigned clt_pick_inflight(const struct clt_attempt *att);
 /* clt_pick() for a session with several paths. */
 struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint);
 
@@ -323,16 +325,6 @@ struct clt_con {
 	struct fab_service service;	/* while the service loop has the poll role */
 	atomic_uint state;		/* enum clt_con_state */
 };
-
-/* The requests in flight on all connections of @att.  Any thread. */
-static inline unsigned clt_attempt_inflight(const struct clt_attempt *att)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < att->ncons; i++)
-		n += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
-	return n;
-}
 
 /* Report the failure of @con to the owner, with @fmt as the reason.  Any thread, also from
  * handlers. */

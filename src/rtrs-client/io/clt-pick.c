@@ -9,6 +9,15 @@
 const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight",
 						       "min-latency" };
 
+unsigned clt_pick_inflight(const struct clt_attempt *att)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < att->ncons; i++)
+		n += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
+	return n;
+}
+
 /* The next path that is UP, behind the last choice of the calling thread, so that threads share no
  * counter.  NULL: no path is UP, though paths may be SILENT. */
 static struct clt_attempt *path_in_turn(struct clt_io *io, unsigned n, unsigned hint)
@@ -34,7 +43,7 @@ static uint64_t path_load(const struct clt_attempt *att, enum clt_policy policy)
 	uint64_t ns;
 
 	if (policy != CLT_POLICY_MIN_LATENCY)
-		return clt_attempt_inflight(att);
+		return clt_pick_inflight(att);
 	ns = atomic_load_explicit(&att->hb.latency_ns, memory_order_relaxed);
 	return ns ? ns : UINT64_MAX;
 }
