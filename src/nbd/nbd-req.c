@@ -179,13 +179,20 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 		conn->pause = NBD_PAUSE_MEMORY;
 		return NULL;
 	}
-	*q = (struct nbd_request_io){
-		.io = { .cmd = req->type, .flags = req->flags, .handle = conn->handle,
-			.off = req->off, .len = req->len },
-		.conn = conn,
-		.req = *req,
+	/* Field by field: the reply and the list of extents are written when there is one. */
+	q->io = (struct nbd_io){
+		.cmd = req->type, .flags = req->flags, .handle = conn->handle,
+		.off = req->off, .len = req->len, .own = q->own,
 	};
-	q->io.own = q->own;
+	q->conn = conn;
+	q->req = *req;
+	q->piece = NULL;
+	q->piece_len = 0;
+	q->block = NULL;
+	q->status = 0;
+	q->why = NULL;
+	q->data = NULL;
+	q->data_len = q->head_len = 0;
 	list_init(&q->link);
 	server->nbusy += !conn->nios;
 	conn->nios++;

@@ -159,6 +159,21 @@ int rtrs_req_decode(const struct rtrs_geom *g, const uint8_t *copy, uint32_t sta
 
 /* ---- chains of work requests: structs of the caller, which the caller posts ---- */
 
+/* Begin @wr: the fields that a request or an answer may have.  The others are of opcodes that come
+ * with their own requests, and nobody reads them here. */
+static void wr_begin(struct ibv_send_wr *wr, uint64_t wr_id, enum ibv_wr_opcode op)
+{
+	wr->wr_id = wr_id;
+	wr->next = NULL;
+	wr->sg_list = NULL;
+	wr->num_sge = 0;
+	wr->opcode = op;
+	wr->send_flags = 0;
+	wr->imm_data = 0;
+	wr->wr.rdma.remote_addr = 0;
+	wr->wr.rdma.rkey = 0;
+}
+
 void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 		     const struct rtrs_geom *g, uint32_t buf_id, const struct rtrs_rbuf *chunk,
 		     const struct rtrs_req *req, const struct ibv_sge *data,
@@ -172,11 +187,9 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 	if (data)
 		w->sge[n++] = *data;
 	w->sge[n++] = *hdr;
-	memset(&w->wr, 0, sizeof(w->wr));
-	w->wr.wr_id = wr_id;
+	wr_begin(&w->wr, wr_id, IBV_WR_RDMA_WRITE_WITH_IMM);
 	w->wr.sg_list = w->sge;
 	w->wr.num_sge = n;
-	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	/* A request without data is small, so its messages are sent inline. */
 	w->wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0) | (data ? 0 : IBV_SEND_INLINE);
 	w->wr.imm_data = rtrs_imm_io_req(g, buf_id, req->data_len + req->usr_len);
@@ -202,9 +215,7 @@ static struct ibv_send_wr *rsp_next(struct rtrs_wr_rsp *w, uint64_t wr_id, enum 
 {
 	struct ibv_send_wr *wr = &w->wr[w->n++];
 
-	memset(wr, 0, sizeof(*wr));
-	wr->wr_id = wr_id;
-	wr->opcode = op;
+	wr_begin(wr, wr_id, op);
 	return wr;
 }
 
@@ -290,9 +301,7 @@ struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 void rtrs_wr_heartbeat(struct ibv_send_wr *wr, uint64_t wr_id, enum rtrs_imm_type type)
 {
 	assert(type == RTRS_HB_MSG_IMM || type == RTRS_HB_ACK_IMM);
-	memset(wr, 0, sizeof(*wr));
-	wr->wr_id = wr_id;
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr_begin(wr, wr_id, IBV_WR_RDMA_WRITE_WITH_IMM);
 	wr->imm_data = rtrs_imm_pack(type, 0);
 }
 

@@ -130,6 +130,7 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
 	struct dev *dev = h->dev;
+	struct clt_op *clt = &op->clt;
 
 	op->dev = dev;
 	op->h = h;
@@ -138,23 +139,26 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 	op->off = off;
 	if (has_cover(op))
 		dev_cover_begin(&op->cover, &h->told, &dev->loss);
-	op->clt = (struct clt_op){
-		.io = &dev->clt->sess.io,
-		.account = &h->account,
-		.dir = only_reads(what) ? RTRS_DIR_READ : RTRS_DIR_WRITE,
-		.buf = buf,
-		.len = len,
-		.part_max = part_max(dev, what),
-		.user = h->user,
-		.hint = clt_io_hint(&dev->clt->sess.io),
-		.of = dev,
-		.began_ns = op->began_ns,
-		.encode = io_encode,
-		.tell = io_tell,
-		.ready = io_ready,
-		.gave_up = io_gave_up,
-	};
-	clt_op_start(&op->clt, fn);
+	/* Field by field: an initializer would zero the private part first, which clt_op_start()
+	 * sets. */
+	clt->io = &dev->clt->sess.io;
+	clt->account = &h->account;
+	clt->dir = only_reads(what) ? RTRS_DIR_READ : RTRS_DIR_WRITE;
+	clt->kind = CLT_OP_IO;
+	clt->via = NULL;
+	clt->buf = buf;
+	clt->len = len;
+	clt->part_max = part_max(dev, what);
+	clt->user = h->user;
+	clt->hint = clt_io_hint(clt->io);
+	clt->of = dev;
+	clt->began_ns = op->began_ns;
+	clt->encode = io_encode;
+	clt->tell = io_tell;
+	clt->ready = io_ready;
+	clt->lost = NULL;
+	clt->gave_up = io_gave_up;
+	clt_op_start(clt, fn);
 }
 
 /* The server has answered @op, a FLUSH or a write with FUA: fail if earlier writes are lost.
