@@ -183,8 +183,17 @@ void srv_con_trim_later(struct srv_con *con, uint64_t now_ns)
 
 static int con_poll(struct fab_service *service, int budget)
 {
-	container_of(service, struct srv_con, service)->now_ns = 0;
-	return fab_dispatch(service->fab, budget);
+	struct srv_con *con = container_of(service, struct srv_con, service);
+	int n;
+
+	con->now_ns = 0;
+	con->consumed = 0;
+	n = fab_dispatch(service->fab, budget);
+	/* ORDER: before the answers of this pass, so before the client may send more requests than
+	 * it had in flight. */
+	if (con->consumed && !srv_con_dead(con) && srv_con_post_empty(con, con->consumed))
+		srv_con_fail(con, "cannot post receives");
+	return n;
 }
 
 static void con_ended(struct fab_service *service)
@@ -269,12 +278,13 @@ int srv_con_post_empty(struct srv_con *con, unsigned n)
 
 	while (n && !rc) {
 		unsigned k = MIN(n, (unsigned)POST_RECV_BATCH);
+		struct ibv_recv_wr *next = NULL;
 
-		for (unsigned i = 0; i < k; i++) {
-			wr[i] = (struct ibv_recv_wr){
-				.wr_id = (uintptr_t)&con->recv_cqe,
-				.next = i + 1 < k ? &wr[i + 1] : NULL,
-			};
+		for (unsigned i = k; i--; next = &wr[i]) {
+			wr[i].wr_id = (uintptr_t)&con->recv_cqe;
+			wr[i].next = next;
+			wr[i].sg_list = NULL;
+			wr[i].num_sge = 0;
 		}
 		rc = fab_post_recv(con->fab, wr);
 		n -= k;

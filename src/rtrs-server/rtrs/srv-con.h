@@ -89,6 +89,8 @@ struct srv_con {
 	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
 	uint64_t now_ns;		/* of the running poll; 0: clock not read yet */
+	unsigned consumed;		/* receives of the running poll, which are posted again at
+					 * its end */
 	struct loop_timer trim_timer;	/* srv-trim.c */
 	uint32_t trim_next;		/* the chunk that the round looks at next */
 	uint64_t trim_due_ns;		/* the first chunk of the next round; UINT64_MAX: none */

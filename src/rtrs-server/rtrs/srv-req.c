@@ -247,10 +247,7 @@ void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv
 		srv_con_fail(con, "a SEND where only requests are expected");
 		return;
 	}
-	if (srv_con_post_empty(con, 1)) {
-		srv_con_fail(con, "cannot post a receive");
-		return;
-	}
+	con->consumed++;
 	type = rtrs_imm_type(wc->imm_data);
 	switch (type) {
 	case RTRS_IO_REQ_IMM:
