@@ -2,8 +2,8 @@
 /* The receive half of a connection: finds the request of each answer.  Handlers (clt_wc_*) run on
  * the thread with the poll role.  Never blocks.
  *
- * The happy path: clt_rx_poll() dispatches completions; con_recv() posts the receive again, then
- * looks at the message: con_imm() splits an immediate, con_rkey_rsp() takes the chunk's new key
+ * The happy path: clt_rx_poll() dispatches completions; con_recv() has the receive posted again,
+ * and looks at the message: con_imm() splits an immediate, con_rkey_rsp() takes the chunk's new key
  * with it; con_answer() finds the slot by its number, and clt_tx_finish() gives the slot back.  A
  * heartbeat goes to the owner.
  *
@@ -15,6 +15,8 @@
 #include "clt-io-priv.h"
 #include "counter.h"
 #include "rtrs-imm.h"
+
+#define REPOST_BATCH 32u		/* receives of one post */
 
 static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 {
@@ -33,7 +35,7 @@ static int con_error(const struct clt_con *con)
 }
 
 /* Does the answer to @slot, with @imm and @msg, have the digest of what came?  If not, @con fails,
- * and the request is sent again. */
+ * and the request is sent again.  With digests only. */
 static bool con_digest_fits(struct clt_con *con, const struct clt_slot *slot, __be32 imm,
 			    const struct rtrs_msg_rsp *msg, int status)
 {
@@ -42,8 +44,6 @@ static bool con_digest_fits(struct clt_con *con, const struct clt_slot *slot, __
 	char asked[160] = "a message of the session";
 	struct rtrs_digest_pair pair;
 
-	if (att->digest != CLT_DIGEST_ON)
-		return true;
 	if (!msg) {
 		clt_tx_fail(con, -EBADMSG, "connection %u: answer to request %u without a digest",
 			    con->cid, slot->id);
@@ -81,7 +81,7 @@ static void con_answer(struct clt_con *con, __be32 imm, const struct rtrs_msg_rs
 			    con->cid, id);
 		return;
 	}
-	if (!con_digest_fits(con, slot, imm, msg, status))
+	if (con->att->digest == CLT_DIGEST_ON && !con_digest_fits(con, slot, imm, msg, status))
 		return;
 	/* The sender of a request reads -ECONNABORTED as the end of the path, and would send the
 	 * request again for ever. */
@@ -180,6 +180,41 @@ static void con_repost(struct clt_con *con, struct clt_recv *recv)
 		clt_tx_lost(con);
 }
 
+/* Post the consumed empty receives again, with one call. */
+static void con_repost_consumed(struct clt_con *con)
+{
+	struct ibv_recv_wr wr[REPOST_BATCH], *next = NULL;
+
+	if (con->consumed == 1) {	/* at depth 1 each time: no chain is to be made */
+		con->consumed = 0;
+		con_repost(con, NULL);
+	}
+	while (con->consumed) {
+		struct ibv_recv_wr *w = &wr[--con->consumed];
+
+		w->wr_id = (uintptr_t)&con->recv_cqe;
+		w->next = next;
+		w->sg_list = NULL;
+		w->num_sge = 0;
+		next = w;
+	}
+	if (next && fab_post_recv(con->fab, next) < 0)
+		clt_tx_lost(con);
+}
+
+/* The receive @recv, or an empty one, was consumed: post it again, at the end of the dispatch at
+ * the latest.  An attempt without windows has a spare receive for each permit, so the server finds
+ * one for each request, although other threads send meanwhile. */
+static void con_consumed(struct clt_con *con, struct clt_recv *recv)
+{
+	const struct clt_attempt *att = con->att;
+
+	if (recv || clt_key_is_window(att->mode))
+		con_repost(con, recv);
+	else if (++con->consumed == MIN(att->depth, REPOST_BATCH))
+		con_repost_consumed(con);
+}
+
 static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
 {
 	struct rtrs_msg_rsp msg;
@@ -191,7 +226,7 @@ static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ib
 	rtrs_hb_rx(&con->att->hb);
 	if (recv)
 		msg = recv->msg;
-	con_repost(con, recv);
+	con_consumed(con, recv);
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		con_imm(con, wc->imm_data);
 	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
@@ -255,6 +290,8 @@ int clt_rx_poll(struct clt_con *con, int budget)
 	if (n == -ENOTCONN) {
 		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid,
 			    fab_conn_cause(con->fab));
+	} else {
+		con_repost_consumed(con);
 	}
 	clt_wait_batch_end(con->att->io->wait);
 	if (atomic_exchange(&con->has_inv, false))
