@@ -31,10 +31,14 @@ static uint64_t key_want(uint32_t number)
 	return TCP_KEY_ALIVE | (uint64_t)(number & 0xff) << TCP_KEY_TAG_SHIFT;
 }
 
-/* Wait until no key of @pd is held. */
-static void key_wait(struct tcp_pd *pd)
+/* tcp_key_get() behind the release of a key that is held.  Seldom, so out of its way. */
+static __attribute__((noinline)) struct tcp_key *get_released(struct tcp_conn *c, uint32_t rkey,
+							      uint64_t addr, uint32_t len,
+							      const char **why)
 {
-	LOCK_SCOPE(&pd->hold);
+	pthread_mutex_lock(&c->pd->hold);
+	pthread_mutex_unlock(&c->pd->hold);
+	return tcp_key_get(c, rkey, addr, len, why);
 }
 
 struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, uint32_t len,
@@ -49,10 +53,8 @@ struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, ui
 	}
 	word = atomic_load_explicit(&key->word, memory_order_relaxed);
 	do {
-		while (word & TCP_KEY_HELD) {
-			key_wait(c->pd);
-			word = atomic_load_explicit(&key->word, memory_order_relaxed);
-		}
+		if (word & TCP_KEY_HELD)
+			return get_released(c, rkey, addr, len, why);
 		if ((word & TCP_KEY_NUMBER_MASK) != want) {
 			*why = "stale key";
 			return NULL;

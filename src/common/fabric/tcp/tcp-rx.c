@@ -372,11 +372,10 @@ static size_t rx_fill(struct tcp_conn *c)
 	ssize_t n;
 	uint32_t direct;
 
-	if (rx->head) {
+	if (rx->head && rx->head != rx->tail)
 		memmove(rx->buf, rx->buf + rx->head, rx->tail - rx->head);
-		rx->tail -= rx->head;
-		rx->head = 0;
-	}
+	rx->tail -= rx->head;
+	rx->head = 0;
 	if (rx->in_payload) {
 		assert(rx->tail == 0);
 		iov[niov++] = (struct iovec){ rx->dst, rx->dst_left };

@@ -177,6 +177,7 @@ static void tx_skip_local(struct tcp_tx *tx)
 /* Gather waiting requests into @iov.  Returns the number of elements, and the bytes in @bytes. */
 static unsigned tx_gather(struct tcp_tx *tx, struct iovec *iov, size_t *bytes)
 {
+	const struct iovec *part;
 	unsigned n = 0;
 
 	*bytes = 0;
@@ -185,8 +186,9 @@ static unsigned tx_gather(struct tcp_tx *tx, struct iovec *iov, size_t *bytes)
 
 		if (n + sqe->niov > TX_IOV_MAX)
 			break;
-		memcpy(iov + n, tx_iov(tx, pos) + sqe->iov0, sqe->niov * sizeof(*iov));
-		n += sqe->niov;
+		part = tx_iov(tx, pos) + sqe->iov0;
+		for (unsigned i = 0; i < sqe->niov; i++)	/* of one or two elements */
+			iov[n++] = part[i];
 		*bytes += sqe->left;
 	}
 	return n;
