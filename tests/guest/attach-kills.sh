@@ -75,8 +75,8 @@ plug() {
 	ip addr add "$1"/32 dev lo
 }
 
-# comes_back ADDRESS: the client leaves a path alone for a minute and more if the path was lost twice
-# while requests waited (nbdkit-rtrs-plugin(1)), unless an administrator asks for it.
+# comes_back ADDRESS: a path that was lost twice while requests waited is left alone for a minute
+# and more (nbdkit-rtrs-plugin(1)), unless an administrator asks for it.
 comes_back() {
 	paths_up 2 && return
 	"$top_builddir/rtrsctl" --pid "$(attached_pid)" path reconnect "$1:$server_port" || true
