@@ -301,7 +301,7 @@ cable_is_pulled() {
 # journal_has MACHINE MESSAGE FIELD=VALUE...: systemd's journal has an entry for an alarm to find.
 journal_has() {
 	local id
-	id=$(sed -n "s/^\tID($2, \"\([0-9a-f]*\)\".*/\1/p" "$top/src/common/base/log.c")
+	id=$(sed -n "s/^\tROW($2, \"\([0-9a-f]*\)\".*/\1/p" "$top/src/common/base/log.h")
 	[ ${#id} -eq 32 ] || fail "no id of $2"
 	on "$1" journalctl -q -o cat "MESSAGE_ID=$id" "${@:3}" >"$dir/out"
 	[ -s "$dir/out" ] || fail "the journal of the $1 has no $*"

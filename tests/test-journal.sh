@@ -45,7 +45,7 @@ wait_line "$tmp/entries" '^bound'
 
 # entry NAME FIELD=VALUE...: wait for an entry with the id of NAME and these fields.
 id_of() {
-	sed -n "s/.*ID($1, \"\\([0-9a-f]*\\)\".*/\\1/p" "$top_srcdir/src/common/base/log.c"
+	sed -n "s/.*ROW($1, \"\\([0-9a-f]*\\)\".*/\\1/p" "$top_srcdir/src/common/base/log.h"
 }
 has_entry() {
 	local left field
