@@ -288,6 +288,7 @@ int clt_rx_poll(struct clt_con *con, int budget)
 	clt_wait_batch_begin(con->att->io->wait);
 	n = fab_dispatch(con->fab, budget);
 	if (n == -ENOTCONN) {
+		con->consumed = 0;	/* the next attempt posts all of its receives */
 		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid,
 			    fab_conn_cause(con->fab));
 	} else {
