@@ -138,12 +138,13 @@ def unchanged(_, frame):
     return [frame], []
 
 
-def once(what, act):
-    """Act on the first frame of the kind; all others go on."""
+def each(what, act):
+    """Act on each frame of the kind, because a client tries a connection that was reset once more;
+    all others go on."""
     met = []
 
     def change(this, frame):
-        if this != what or met:
+        if this != what:
             return [frame], []
         met.append(1)
         return act(frame)
@@ -176,18 +177,18 @@ def between():
     check(gets_through(unchanged)[0], "nothing: the honest client did not get through")
     for what, places in PLACES.items():
         for n, offset in enumerate(places):
-            change = once(what, flipped(offset, n % 8))
+            change = each(what, flipped(offset, n % 8))
             check(not gets_through(change)[0], f"{what}, byte {offset} changed")
             check(change.met, f"nothing: no {what} was met: {run_client.said}")
     for what in ("hello", "challenge", "proof", "done"):
         for length in (0, 1, 2, 7, 8, 39, 199 if what in ("hello", "challenge") else 24):
-            check(not gets_through(once(what, cut(length)))[0], f"{what} cut at {length}")
+            check(not gets_through(each(what, cut(length)))[0], f"{what} cut at {length}")
         # After PROOF both have all they need: a second one of the same comes too late.
         if what in ("hello", "challenge"):
-            check(not gets_through(once(what, lambda f: ([f, [list(f[0]), f[1]]], [])))[0],
+            check(not gets_through(each(what, lambda f: ([f, [list(f[0]), f[1]]], [])))[0],
                   f"{what} twice")
     for what in ("hello", "challenge", "proof"):
-        check(not gets_through(once(what, lambda f: ([], [f])))[0], f"{what} reflected")
+        check(not gets_through(each(what, lambda f: ([], [f])))[0], f"{what} reflected")
 
 
 def connect_and_say(frames):
@@ -246,10 +247,10 @@ def downgrade():
         check(not gets_through(without("tag", 45, 56), to)[0], "the tag left out")
         check(not gets_through(without("accept", 20, 56), to)[0], "the server's proof left out")
     # The first version, which binds no connection to its TLS, is not spoken over tcp.
-    older = once("ask", lambda f: ([[f[0], f[1][:55] + b"\x01"]], []))
+    older = each("ask", lambda f: ([[f[0], f[1][:55] + b"\x01"]], []))
     check(not gets_through(older)[0], "the ask made one for version 1")
     check(older.met, "nothing: no ask was met")
-    check(not gets_through(once("wants", lambda f: ([[f[0], f[1][:33] + b"\x01" + f[1][34:]]], [])),
+    check(not gets_through(each("wants", lambda f: ([[f[0], f[1][:33] + b"\x01" + f[1][34:]]], [])),
                            lenient)[0], "the wish made one for version 1")
     # A client that does not require a proof goes on without: doc/promises.md does not promise more.
     check(gets_through(without("ask", 45, 56), lenient, ("--auth=psk", "--auth-psk=" + KEYS))[0],
