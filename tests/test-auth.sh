@@ -140,7 +140,7 @@ tcp=tcp://127.0.0.1:0
 chmod 644 "$tmp/alice.psk"
 bad 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp \
 	--auth-psk="$tmp/alice.psk"
-expect_failure 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
+expect_failure 2 "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	"$bench" --auth-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_nbdkit_failure "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	server=127.0.0.1:1 auth-psk="$tmp/alice.psk"

@@ -77,7 +77,7 @@ start_held() {
 	start_gateway_as held-nbd disk2; held_nbd=$pid
 	start_bench_as held-bench; held_bench=$pid
 	threads=("$held_server" "$(thread "$held_nbd" rtrs-service)" \
-		"$(thread "$held_bench" rtrs-load)")
+		"$(thread "$held_bench" rtrs-service)")
 }
 
 # taken PID: no SIGTERM waits for a thread.

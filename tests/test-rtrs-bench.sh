@@ -141,7 +141,7 @@ for name in '' a.b a/b "${long}0"; do
 done
 bench "--sessname=$long" --number-ios=1 "$server" disk >/dev/null
 for name in '' "${long}0"; do
-	wrong "EXPORT '$name': expected a name of 1..254 characters$" "$server" "$name"
+	wrong "export=$name: expected a name of 1..254 characters$" "$server" "$name"
 done
 # What would do nothing.
 wrong "--rwmixread '30': expected with --rw=rw" --rwmixread=30 "$server" disk
@@ -153,15 +153,15 @@ for reads in --rw=randread --rw=read '--rw=rw --rwmixread=100'; do
 done
 bench --rw=rw --seed=7 --number-ios=4 --offset=4K --size=8k "$server" disk >/dev/null
 # Where the server is.
-wrong 'server ftp://127.0.0.1: unknown transport' ftp://127.0.0.1 disk
-wrong 'server 127.0.0.1:x: the port' 127.0.0.1:x disk
+wrong 'server=ftp://127.0.0.1: unknown transport' ftp://127.0.0.1 disk
+wrong 'server=127.0.0.1:x: the port' 127.0.0.1:x disk
 expect_failure 1 '^rtrs-bench: server 127.0.0.256: cannot resolve "127.0.0.256"' \
 	"$bench" 127.0.0.256 disk
-wrong 'server ::1: .*brackets' ::1 disk
-wrong 'server unix:none: expected unix: and an absolute path' unix:none disk
-wrong 'server : the host is empty' '' disk
-wrong '--transport=tcp contradicts rdma://' --transport=tcp "rdma://$server" disk
-wrong '--transport=rdma contradicts unix:/' --transport=rdma "unix:/none" disk
+wrong 'server=::1: .*brackets' ::1 disk
+wrong 'server=unix:none: expected unix: and an absolute path' unix:none disk
+wrong 'server=: expected HOST' '' disk
+wrong 'transport=tcp contradicts server=rdma://' --transport=tcp "rdma://$server" disk
+wrong 'transport=rdma contradicts server=unix:/' --transport=rdma "unix:/none" disk
 wrong 'expected HOST\[:PORT\] and EXPORT, not 1 arguments' "$server"
 bench --transport=tcp --number-ios=1 "tcp://$server" disk >/dev/null
 # What does not fit the export: only what was given is named.
@@ -180,7 +180,7 @@ wrong "--bs '4096': expected at most 512, the bytes of the export behind --offse
 wrong "--bs '8192': expected at most 4096, the bytes of --size$" --bs=8K --size=4K "$server" disk
 wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of --bs, here 16$' \
 	--verify --size=64k --iodepth=16 "$server" disk
-expect_failure 1 "export 'none': the server has no such export for this client; it has disk" "$bench" "$server" none
+expect_failure 1 "export 'none' of server=$server: the server has no such export for this client; it has disk" "$bench" "$server" none
 expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
 # No descriptors, here or in a session of many connections.

@@ -118,7 +118,7 @@ bad() {
 chmod 640 "$tmp/alice.psk"
 wrong="tls-psk=$tmp/alice.psk: expected mode 0600, not 0640"
 bad 2 "--$wrong" --tls-psk="$tmp/alice.psk"
-expect_failure 2 "--$wrong" "$bench" --tls-psk="$tmp/alice.psk" 127.0.0.1:1 disk
+expect_failure 2 "$wrong" "$bench" --tls-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_nbdkit_failure "$wrong" server=127.0.0.1:1 tls-psk="$tmp/alice.psk"
 chmod 400 "$tmp/alice.psk"
 bad 2 '--tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
@@ -149,7 +149,7 @@ for check in --control=none --check; do
 done
 expect_nbdkit_failure "tls-psk=.* and server=rdma://127.0.0.1:1: $no_tls" \
 	server=rdma://127.0.0.1:1 tls-psk="$tmp/alice.psk"
-expect_failure 2 "--tls-psk: $no_tls" \
+expect_failure 2 "tls-psk=.* and transport=rdma: $no_tls" \
 	"$bench" --transport=rdma --tls-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_failure 2 'there is no TLS over RDMA' \
 	"$bench" --tls=require --tls-psk="$tmp/alice.psk" rdma://127.0.0.1:1 disk

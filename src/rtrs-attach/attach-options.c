@@ -11,8 +11,10 @@
 #include "changes.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "clt-argv.h"
 #include "clt-run.h"
 #include "log.h"
+#include "opt-rows.h"
 #include "process.h"
 #include "util.h"
 
@@ -29,12 +31,6 @@ const char *const attach_via_names[ATTACH_VIAS] = {
 	[ATTACH_VIA_AUTO] = "auto", [ATTACH_VIA_UBLK] = "ublk", [ATTACH_VIA_NBD] = "nbd",
 };
 
-static void set_verbose(const void *conf, void *program)
-{
-	log_set_level(((const struct attach_options *)conf)->verbose ? LOG_LEVEL_DEBUG :
-								       LOG_LEVEL_WARN);
-}
-
 static const struct opt rows[] = {
 	{ .name = "via", .type = OPT_WORD, FIELD(via), .words = attach_via_names,
 	  .nwords = ATTACH_VIAS, .fallback = "auto", .holds = IN_FILE,
@@ -45,14 +41,7 @@ static const struct opt rows[] = {
 	{ .name = "depth", .type = OPT_NUMBER, FIELD(depth), .arg = "N", .least = 1,
 	  .most = DEPTH_MAX, .fallback = "64", .holds = IN_FILE,
 	  .help = "requests that each may have in flight" },
-	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
-	  .holds = IN_FILE, .help = "do not go into the background" },
-	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
-	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
-	  .help = "log successes, too" },
-	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
-	  .instead = "give --check on the command line",
-	  .help = "check parameters and keys, and exit" },
+	{ CLT_ROW_FOREGROUND }, { CLT_ROW_VERBOSE }, { CLT_ROW_CHECK },
 	{ .name = "list", .letter = 'l', .type = OPT_FLAG, FIELD(list), .holds = OPT_AT_START,
 	  .instead = "give --list on the command line",
 	  .help = "print all devices, and exit" },
@@ -64,12 +53,6 @@ static const struct opt rows[] = {
 	  .help = "print what udev is to know of DISK, and exit" },
 	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
-
-static void help_parameters(FILE *out)
-{
-	opt_help_rows(&clt_conf_options, out);
-	fputc('\n', out);
-}
 
 _Static_assert(!offsetof(struct attach_options, session), "the file sets a struct attach_options");
 
@@ -87,7 +70,7 @@ const struct opt_table attach_options = {
 		"    (" CONF_DIR "/NAME.conf)\n"
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
-	.body = help_parameters,
+	.body = clt_argv_help,
 	.tail = "\nio-timeout is forever by default here.\n"
 		"Exit status: 0 the device works, or was detached; 1 a failure, 2 an error "
 		"in\noptions or a file.\n",
@@ -95,28 +78,6 @@ const struct opt_table attach_options = {
 };
 
 /* ---- words ---- */
-
-static int set(struct clt_conf *conf, const char *key, const char *value)
-{
-	char *err = NULL;
-	int r = clt_conf_set(conf, key, value, &err);
-
-	if (r < 0)
-		fprintf(stderr, "rtrs-attach: %s\n", err ? err : "no memory");
-	free(err);
-	return r < 0 ? EXIT_USAGE : -1;
-}
-
-static int set_key(struct clt_conf *conf, char *word, char *value)
-{
-	int r;
-
-	*value++ = '\0';
-	r = set(conf, word, value);
-	/* The command line is what ps shows. */
-	value[-1] = '=';
-	return r;
-}
 
 /* HOST/EXPORT: the export is what follows the first '/' behind rdma:// or tcp://. */
 static int set_place(struct attach_options *o, const char *word)
@@ -145,8 +106,8 @@ static int set_place(struct attach_options *o, const char *word)
 		return EXIT_FAILED;
 	}
 	server[slash - word] = '\0';
-	r = set(&o->session, "server", server);
-	return r >= 0 ? r : set(&o->session, "export", server + (slash - word) + 1);
+	r = clt_argv_set(&o->session, "server", server);
+	return r >= 0 ? r : clt_argv_set(&o->session, "export", server + (slash - word) + 1);
 }
 
 static int set_name(struct attach_options *o, const char *word)
@@ -169,10 +130,10 @@ static int set_name(struct attach_options *o, const char *word)
 /* KEY=VALUE, HOST/EXPORT or NAME.  -1: go on. */
 static int set_word(struct attach_options *o, char *word)
 {
-	char *value = strchr(word, '=');
+	int status;
 
-	if (value && strspn(word, "abcdefghijklmnopqrstuvwxyz-") == (size_t)(value - word))
-		return set_key(&o->session, word, value);
+	if (clt_argv_key_value(&o->session, word, &status))
+		return status;
 	if (strchr(word, '/'))
 		return set_place(o, word);
 	return set_name(o, word);
@@ -216,18 +177,6 @@ int attach_options_complete(struct clt_conf *conf, char *why, size_t len)
 	return 0;
 }
 
-/* Check the parameters together, and read their files. */
-static int complete(struct clt_conf *conf)
-{
-	char *text = NULL;
-	int rc = clt_conf_complete(conf, &text);
-
-	if (rc < 0)
-		fprintf(stderr, "rtrs-attach: %s\n", text ? text : "no memory");
-	free(text);
-	return rc < 0 ? (int)exit_status_of(rc) : -1;
-}
-
 /* NAME alone has a file. */
 static int default_file(struct attach_options *o)
 {
@@ -247,24 +196,13 @@ static int default_file(struct attach_options *o)
 		fprintf(stderr, "rtrs-attach: no memory\n");
 		return EXIT_FAILED;
 	}
-	return set(conf, "config", kept);
+	return clt_argv_set(conf, "config", kept);
 }
 
 static int read_line(struct attach_options *o, int argc, char **argv)
 {
-	enum opt_result result;
-	int first = argc, r = -1;
-	char err[512];
+	int first = argc, r = clt_argv_read(&o->session, argc, argv, &first);
 
-	result = opt_argv(&attach_options, o, argc, argv, &first, &o->session.own_words, err,
-			  sizeof(err));
-	o->session.own_given = o->session.own_words;
-	if (result == OPT_EXIT)
-		return std_out_end("rtrs-attach", EXIT_DONE);
-	if (result != OPT_RUN) {
-		fprintf(stderr, "rtrs-attach: %s\n", err);
-		return EXIT_USAGE;
-	}
 	for (int i = first; r < 0 && i < argc; i++)
 		r = set_word(o, argv[i]);
 	if (r < 0 && o->format == ATTACH_JSON && !o->list) {
@@ -293,11 +231,8 @@ int attach_options_parse(struct attach_options *o, const struct clt_front *front
 	if (r < 0)
 		r = default_file(o);
 	if (r < 0)
-		r = complete(&o->session);
-	if (r >= 0 || !o->check)
-		return r;
-	puts("the parameters, and the files of keys and certificates, are right");
-	return std_out_end("rtrs-attach", EXIT_DONE);
+		r = clt_argv_complete(&o->session);
+	return r < 0 && o->session.run.check ? clt_argv_checked(&o->session) : r;
 }
 
 void attach_options_fini(struct attach_options *o)

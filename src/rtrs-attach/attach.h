@@ -28,8 +28,6 @@ struct attach_options {
 	struct clt_conf session;	/* ORDER: the first: clt_front.options */
 	enum attach_via via;
 	unsigned queues, depth;		/* of a device by ublk; of a queue */
-	bool foreground, verbose;
-	bool check;			/* read all of it, and exit */
 	bool list;			/* print the devices, and exit */
 	enum { ATTACH_TABLE, ATTACH_JSON } format;	/* of @list */
 	const char *udev;		/* print about this disk, and exit; NULL: no */

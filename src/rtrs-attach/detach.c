@@ -20,7 +20,7 @@
 #include "attach.h"
 #include "clock.h"
 #include "number.h"
-#include "opt.h"
+#include "opt-rows.h"
 #include "process.h"
 #include "util.h"
 

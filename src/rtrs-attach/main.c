@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +15,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <syslog.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "attach.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "clt-argv.h"
 #include "clt-export.h"
 #include "clt-kept.h"
 #include "clt-loop.h"
@@ -38,21 +37,6 @@ static struct attach_options options;
 static struct clt_start start;
 static struct attach attach = { .lock = -1, .helper.fd = -1 };
 
-/* ---- the log ---- */
-
-/* A daemon that is ready has no stderr. */
-static atomic_bool to_syslog;
-
-static void attach_log(enum log_level level, const char *line)
-{
-	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
-
-	if (atomic_load(&to_syslog))
-		syslog(LOG_DAEMON | priority[level], "%s: %s", options.name, line);
-	else
-		log_to_stderr("rtrs-attach: %s\n", line);
-}
-
 static int main_complain(const char *err)
 {
 	fprintf(stderr, "rtrs-attach: %s\n", err);
@@ -61,18 +45,10 @@ static int main_complain(const char *err)
 
 /* ---- the front end ---- */
 
-/* A file may be that of the other end. */
-static const char *const of_rtrs_server[] = {
-	"listen", "allow", "read-only", "iops", "iops-read", "iops-write", "bps", "bps-read",
-	"bps-write", "burst", "priority", "direct", "shared", "queue-depth", "max-io-size",
-	"lock-timeout", "invalidate", "max-sessions", "max-paths", "max-connections", "max-memory",
-	"state-dir", "strict", NULL
-};
-
 static const struct clt_front front = {
 	.name = RUNDIR_ATTACH,
-	.others = of_rtrs_server,
-	.others_are = "an option of rtrs-server: expected it in the file of the server",
+	.others = clt_argv_of_server,
+	.others_are = clt_argv_of_server_are,
 	.program = "rtrs-attach",
 	.help = "rtrs-attach --help",
 	.options = &attach_options,
@@ -168,10 +144,8 @@ static void tell_ready(struct attach *a)
 	puts(node);
 	std_out_flush();
 	sd_notify(0, "READY=1\nSTATUS=serves the device");
-	if (!options.foreground) {
-		openlog("rtrs-attach", LOG_PID, LOG_DAEMON);
-		atomic_store(&to_syslog, true);
-	}
+	if (!options.session.run.foreground)
+		daemon_log_to_syslog(options.name);
 	daemon_ready();
 }
 
@@ -315,15 +289,15 @@ static int run(int argc, char **argv)
 {
 	int status;
 
-	if (options.foreground && log_begin() < 0)
+	if (options.session.run.foreground && log_begin() < 0)
 		return main_complain("cannot start a thread");
 	status = begin_patiently(argc, argv);
 	if (status >= 0)
 		return status;
-	if (!options.foreground && daemon_begin() < 0)
+	if (!options.session.run.foreground && daemon_begin() < 0)
 		return main_complain("cannot become a daemon");
 	keep_in_memory();
-	if ((!options.foreground && log_begin() < 0) || end_init(NULL) < 0)
+	if ((!options.session.run.foreground && log_begin() < 0) || end_init(NULL) < 0)
 		return main_complain("cannot start a thread");
 	status = serve();
 	clt_kept_close(&options.session);
@@ -372,7 +346,8 @@ int main(int argc, char **argv)
 	}
 	attach.options = &options;
 	attach.waits = options.session.connect_timeout_ms == CLOCK_NEVER;
-	log_init(attach_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	daemon_log_init("rtrs-attach",
+			options.session.run.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	log_init_record(journal_open("rtrs-attach"));
 	signal(SIGPIPE, SIG_IGN);
 	attach_run_signals(&set);

@@ -6,10 +6,7 @@
 
 #include <stdbool.h>
 
-#include "auth-creds.h"
-#include "clt-paths.h"
-#include "clt-sess.h"
-#include "fab-tls.h"
+#include "clt-conf.h"
 #include "load.h"
 #include "opt.h"
 
@@ -17,32 +14,22 @@
  * expected values ---- */
 
 struct options {
-	const char *server, *export;
-	const char *sessname;		/* NULL: made up */
+	struct clt_conf session;	/* ORDER: the first: clt_front.options */
 	unsigned rw;			/* the index of --rw's value in the names */
 	unsigned mix_percent;		/* percentage of reads, if the load reads and writes */
-	enum clt_transport transport;
-	const struct fab_provider *provider;	/* of @transport; NULL: auto */
-	struct clt_sess_addr addr;	/* of @server: a name is the session's to resolve */
-	bool automatic;			/* try RDMA first, then @addr */
-	unsigned connections;
-	unsigned poll_us;
-	struct fab_users servers;	/* of a unix socket */
-	struct fab_tls_conf tls_conf;
-	struct auth_conf auth_conf;
-	struct fab_tls *tls;		/* NULL: no TLS */
-	struct auth_creds *auth;	/* NULL: no authentication in messages */
-	enum clt_registration registration;
-	enum rtrs_digest digest;
 	bool json;
 	struct load_conf load;		/* size 0: to the end */
 };
 
+/* clt_front.options, once options_table_fill() was called. */
 extern const struct opt_table options_table;
+void options_table_fill(void);
+/* clt_front.defaults(). */
+void options_defaults(struct clt_conf *conf);
 
-/* Read the command line, and the keys that the command line names, into @o.  -1: go on; else the
- * exit status of the program. */
-int options_parse(struct options *o, int argc, char **argv);
+/* Read the command line, and the keys that the command line names, into @o, for @front.  -1: go on;
+ * else the exit status of the program.  o->session is to be freed, after a failure, too. */
+int options_parse(struct options *o, const struct clt_front *front, int argc, char **argv);
 
 /* ---- report.c: what a user sees of a load, its progress and its result ----
  *

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "lat.h"
 #include "load.h"
 #include "util.h"
 
@@ -104,20 +103,6 @@ static uint64_t left_s(const struct look *now, const struct load *l, uint64_t en
 	return left;
 }
 
-static enum look_phase look_phase_of(const struct load *l)
-{
-	switch (l->phase) {
-	case LOAD_RUNS:
-		return LOOK_RUNS;
-	case LOAD_READS_BACK:
-		return LOOK_READS_BACK;
-	case LOAD_ENDS:
-	case LOAD_ENDED:
-		break;
-	}
-	return LOOK_ENDS;
-}
-
 /* The part of the blocks that was read back, in percent. */
 static unsigned read_back_percent(const struct load *l)
 {
@@ -133,7 +118,7 @@ void lat_look(struct look *now, struct look_back *back, const struct load *l, ui
 	lat_add(&back->since, &l->side[LOAD_WRITE].lat);
 	lat_sub(&back->since, &back->all);
 	*now = (struct look){
-		.phase = look_phase_of(l),
+		.phase = l->phase,
 		.percent = read_back_percent(l),
 		.inflight = l->inflight,
 		.iops = since_ns ?
@@ -155,15 +140,16 @@ const char *lat_look_text(const struct look *now, char buf[LOOK_TEXT_MAX])
 	if (now->p99_ns)
 		lat_text(now->p99_ns, p99);
 	switch (now->phase) {
-	case LOOK_RUNS:
+	case LOAD_RUNS:
 		snprintf(buf, LOOK_TEXT_MAX, "%s s left, %" PRIu64 " IOPS, p99 %s", left, now->iops,
 			 p99);
 		break;
-	case LOOK_READS_BACK:
+	case LOAD_READS_BACK:
 		snprintf(buf, LOOK_TEXT_MAX, "reads back, %u %%, %" PRIu64 " IOPS", now->percent,
 			 now->iops);
 		break;
-	case LOOK_ENDS:
+	case LOAD_ENDS:
+	case LOAD_ENDED:
 		snprintf(buf, LOOK_TEXT_MAX, "ends, %u in flight", now->inflight);
 		break;
 	}

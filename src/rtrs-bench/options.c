@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The options, and a command line as a struct options.  Names of options for a load are fio's;
- * names of options for a session are the plugin's. */
+ * options for a session are parameters of front ends (clt-conf.h). */
 #include <config.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "bench.h"
+#include "clt-argv.h"
+#include "opt-rows.h"
 #include "process.h"
-#include "rnbd-proto.h"
-#include "rtrs-msg.h"
 #include "rtrs-proto.h"
 
 #define BLOCK_MAX (64u << 20)
 #define SIZE_LIMIT (UINT64_C(1) << 60)
 #define DEPTH_MAX 4096
 #define RUNTIME_S 10
-
-/* ---- values with rules of their own ---- */
 
 enum rw { RW_READ, RW_RANDREAD, RW_WRITE, RW_RANDWRITE, RW_RW, RW_RANDRW, RW_N };
 static const char *const rw_names[RW_N] = {
@@ -39,69 +36,14 @@ static int set_rw(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
-static int set_transport(void *arg, const char *value, char *why, size_t len)
-{
-	struct options *o = arg;
-
-	o->provider = o->transport == CLT_TRANSPORT_AUTO ? NULL : fab_provider_find(value);
-	if (o->transport == CLT_TRANSPORT_AUTO || o->provider)
-		return 0;
-	snprintf(why, len, "expected tcp: this rtrs-bench was built without RDMA");
-	return -EINVAL;
-}
-
-static int check_digest(void *arg, const char *value, char *why, size_t len)
-{
-	const struct options *o = arg;
-
-	if (o->digest == RTRS_DIGEST_NONE || rtrs_digest_works())
-		return 0;
-	snprintf(why, len, "this rtrs-bench was built without ISA-L (libisal)");
-	return -EINVAL;
-}
-
-static int set_sessname(void *arg, const char *value, char *why, size_t len)
-{
-	struct options *o = arg;
-
-	if (rtrs_sessname_ok(value)) {
-		o->sessname = value;
-		return 0;
-	}
-	snprintf(why, len, "expected 1..%d characters without '/' and '.'", RTRS_NAME_MAX - 1);
-	return -EINVAL;
-}
-
-static int set_server_uid(void *arg, const char *value, char *why, size_t len)
-{
-	struct options *o = arg;
-
-	if (!fab_users_parse(value, &o->servers))
-		return 0;
-	snprintf(why, len, "expected names or numbers of users");
-	return -EINVAL;
-}
-
-static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
-{
-	struct options *o = arg;
-
-	if (fab_tls_parse_bool(value, &o->tls_conf.verify_peer))
-		return 0;
-	snprintf(why, len, "expected true or false");
-	return -EINVAL;
-}
-
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct options, field)
-#define ASKED(field) OPT_ASKED(struct options, field)
 
-static const struct opt rows[] = {
-	{ .name = "rw", .type = OPT_WORD, FIELD(rw), .arg = "WHAT", .words = rw_names,
-	  .nwords = RW_N, .call = set_rw, .fallback = "randread", .shown = "",
-	  .holds = OPT_AT_START, .help =
-	  "read, randread (default); these destroy data:\nwrite, randwrite, rw, randrw" },
+static const struct opt own[] = {
+	{ .name = "rw", .type = OPT_WORD, FIELD(rw), .words = rw_names, .nwords = RW_N,
+	  .call = set_rw, .fallback = "randread", .holds = OPT_AT_START,
+	  .help = "all but read and\nrandread destroy data\n" },
 	{ .name = "rwmixread", .type = OPT_NUMBER, FIELD(mix_percent), .arg = "PERCENT",
 	  .most = 100, .fallback = "50", .holds = OPT_AT_START,
 	  .help = "share of reads in rw and randrw" },
@@ -129,57 +71,23 @@ static const struct opt rows[] = {
 	  .fallback = "1", .holds = OPT_AT_START, .help = "of the order of random blocks" },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
 	  .help = "print JSON" },
-	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
-	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
-	  .holds = OPT_AT_START, .help = "how to reach the server" },
-	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
-	  .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START, .help = "for IO" },
-	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
-	  .holds = OPT_AT_START, .shown = "unique", .help = "name of the session" },
-	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
-	  .shown = "root, own user", .holds = OPT_AT_START,
-	  .help = "users listening at unix:PATH" },
-	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, ASKED(tls_conf.asked), .holds = OPT_AT_START,
-	  .shown = "require with keys, else off", .help = "encrypt" },
-	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE",
-	  .of = "a file", .holds = OPT_AT_START, .help = "pre-shared keys, NAME:KEY" },
-	{ .name = "tls-username", .type = OPT_TEXT, FIELD(tls_conf.username), .arg = "NAME",
-	  .of = "a name", .holds = OPT_AT_START,
-	  .help = "name of the key in tls-psk (default the only one)" },
-	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls_conf.certificates),
-	  .arg = "DIR", .of = "a directory", .holds = OPT_AT_START, .help = "X.509 certificates" },
-	{ .name = "tls-hostname", .type = OPT_TEXT, FIELD(tls_conf.hostname), .arg = "NAME",
-	  .of = "a name", .holds = OPT_AT_START,
-	  .help = "name in the server's certificate (the address)" },
-	{ .name = "tls-verify-peer", .type = OPT_OTHER, .call = set_verify_peer,
-	  .arg = "BOOL", .holds = OPT_AT_START, .shown = "true",
-	  .help = "check the server's certificate" },
-	{ .name = "tls-ktls", .type = OPT_WORD, FIELD(tls_conf.ktls), .words = fab_ktls_mode_names,
-	  .nwords = FAB_KTLS_MODES, .fallback = "off", .holds = OPT_AT_START,
-	  .help = "have the kernel encrypt" },
-	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
-	  .nwords = AUTH_MODES, ASKED(auth_conf.asked), .holds = OPT_AT_START,
-	  .shown = "require with keys", .help = "authenticate both ends" },
-	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
-	  .of = "a file", .holds = OPT_AT_START, .help = "pre-shared keys, NAME:KEY" },
-	{ .name = "auth-username", .type = OPT_TEXT, FIELD(auth_conf.username), .arg = "NAME",
-	  .of = "a name", .holds = OPT_AT_START,
-	  .help = "name of the key in auth-psk (default the only one)" },
-	{ .name = "auth-hostname", .type = OPT_TEXT, FIELD(auth_conf.hostname), .arg = "NAME",
-	  .of = "a name", .holds = OPT_AT_START,
-	  .help = "name that the server has to prove (default any)" },
-	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
-	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
-	  .holds = OPT_AT_START, .help = "lifetime of memory keys of reads" },
-	{ .name = "digest", .type = OPT_WORD, FIELD(digest), .words = rtrs_digest_names,
-	  .nwords = RTRS_DIGESTS, .call = check_digest, .fallback = "none",
-	  .holds = OPT_AT_START, .help = "checksums of requests and answers" },
-	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
-	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
-	  .help = "busy-poll for up to this long before sleeping" },
-	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
+	{ .name = "connections", .type = OPT_NUMBER, FIELD(session.sess.connections), .arg = "N",
+	  .least = 1, .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START,
+	  .help = "for IO" },
 };
+
+/* Parameters that are options here. */
+static const char *const of_session[] = {
+	"transport", "sessname", "server-uid", "tls", "tls-psk", "tls-username",
+	"tls-certificates", "tls-hostname", "tls-verify-peer", "tls-ktls", "auth", "auth-psk",
+	"auth-username", "auth-hostname", "registration", "digest", "poll",
+};
+
+static const struct opt last[] = { { OPT_ROW_HELP }, { OPT_ROW_VERSION } };
+
+static struct opt rows[ARRAY_SIZE(own) + ARRAY_SIZE(of_session) + ARRAY_SIZE(last)];
+
+_Static_assert(!offsetof(struct options, session), "rows of parameters set a struct clt_conf");
 
 const struct opt_table options_table = {
 	.program = "rtrs-bench",
@@ -193,90 +101,52 @@ const struct opt_table options_table = {
 	.column = 29,
 };
 
+void options_table_fill(void)
+{
+	struct opt *row = rows + ARRAY_SIZE(own);
+
+	memcpy(rows, own, sizeof(own));
+	for (unsigned i = 0; i < ARRAY_SIZE(of_session); i++, row++) {
+		*row = *opt_find(&clt_conf_options, of_session[i]);
+		row->holds = OPT_AT_START;
+		row->carry_out = NULL;
+	}
+	memcpy(row, last, sizeof(last));
+}
+
+void options_defaults(struct clt_conf *conf)
+{
+	opt_defaults(&options_table, conf);
+	/* There is no other path to go on with: a pause is part of what is measured, and a loss is
+	 * the end. */
+	conf->sess.path.hb_interval_ms = RTRS_HB_INTERVAL_MS;
+	conf->sess.path.hb_misses = RTRS_HB_MISSED_MAX;
+	conf->sess.io_timeout_ms = 0;
+}
+
 /* ---- the whole ---- */
-
-/* Read the keys.  RDMA has no TLS. */
-static int set_tls(struct options *o)
-{
-	const struct fab_provider *tcp = fab_provider_find("tcp");
-	char why[512];
-	int rc;
-
-	o->tls_conf.auth = auth_mode(o->auth) == AUTH_MODE_REQUIRE;
-	rc = fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why));
-	if (rc) {
-		fprintf(stderr, "rtrs-bench: --%s\n", why);
-		return exit_status_of(exit_file_error(rc));
-	}
-	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE || o->tls->spares_rdma)
-		return -1;
-	if ((o->provider && o->provider != tcp) || !fab_addr_text_agrees(o->server, tcp)) {
-		fprintf(stderr, "rtrs-bench: %s: there is no TLS over RDMA%s\n",
-			o->tls_conf.asked ? "--tls=require" :
-			o->tls_conf.psk ? "--tls-psk" : "--tls-certificates",
-			o->tls_conf.asked ? "" : ": expected --auth=require beside it, or "
-						 "--tls=on");
-		return EXIT_USAGE;
-	}
-	o->provider = tcp;
-	return -1;
-}
-
-/* Read the keys for messages. */
-static int set_auth(struct options *o)
-{
-	char why[512];
-	int rc = auth_creds_create(&o->auth_conf, &o->auth, why, sizeof(why));
-
-	if (!rc)
-		return -1;
-	fprintf(stderr, "rtrs-bench: --%s\n", why);
-	return exit_status_of(exit_file_error(rc));
-}
 
 static int set_places(struct options *o, int argc, char **argv)
 {
-	char why[512];
 	int r;
 
 	if (argc != 2) {
-		fprintf(stderr,
-			"rtrs-bench: expected HOST[:PORT] and EXPORT, "
-			"not %d arguments: see --help\n", argc);
+		fprintf(stderr, "rtrs-bench: expected HOST[:PORT] and EXPORT, not %d arguments: "
+			"see --help\n", argc);
 		return EXIT_USAGE;
 	}
-	o->server = argv[0];
-	o->export = argv[1];
-	r = set_auth(o);
+	r = clt_argv_set(&o->session, "server", argv[0]);
 	if (r < 0)
-		r = set_tls(o);
-	if (r >= 0)
-		return r;
-	if (o->provider && !fab_addr_text_agrees(o->server, o->provider)) {
-		fprintf(stderr,
-			"rtrs-bench: --transport=%s contradicts %s: give one of them, "
-			"or the same twice\n",
-			fab_provider_name(o->provider), o->server);
-		return EXIT_USAGE;
-	}
-	if (!*o->export || strlen(o->export) >= RNBD_NAME_MAX) {
-		fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n",
-			o->export, RNBD_NAME_MAX - 1);
-		return EXIT_USAGE;
-	}
-	if (clt_paths_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
-			    &o->addr, why, sizeof(why)) < 0) {
-		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
-		return EXIT_USAGE;
-	}
-	/* An address with a transport in front is tried over this transport alone. */
-	o->automatic = !o->provider && clt_paths_is_open(o->server);
-	return -1;
+		r = clt_argv_set(&o->session, "export", argv[1]);
+	o->session.mode = o->load.read_percent == 100 ? RNBD_ACCESS_RO : RNBD_ACCESS_RW;
+	o->session.mode_auto = false;
+	return r < 0 ? clt_argv_complete(&o->session) : r;
 }
 
 /* Refuse an option that has no effect on the load of the other options. */
-static int check_load_options(struct options *o, uint64_t given)
+static int check_load_options(struct options *o)
 {
+	uint64_t given = o->session.own_given;
 	struct load_conf *l = &o->load;
 	bool mixed = l->read_percent % 100 != 0,
 		mix = opt_given(&options_table, given, "rwmixread");
@@ -299,30 +169,20 @@ static int check_load_options(struct options *o, uint64_t given)
 		      "rw or randrw\n", stderr);
 		return EXIT_USAGE;
 	}
+	if (!l->runtime_s && !l->ios)
+		l->runtime_s = RUNTIME_S;
 	return -1;
 }
 
-int options_parse(struct options *o, int argc, char **argv)
+int options_parse(struct options *o, const struct clt_front *front, int argc, char **argv)
 {
-	enum opt_result result;
-	uint64_t given = 0;
-	char err[512];
-	int first = argc, status;
+	int first = argc, r;
 
+	options_table_fill();
 	memset(o, 0, sizeof(*o));
-	o->tls_conf.verify_peer = true;
-	opt_defaults(&options_table, o);
-	result = opt_argv(&options_table, o, argc, argv, &first, &given, err, sizeof(err));
-	if (result == OPT_EXIT)
-		return std_out_end("rtrs-bench", EXIT_DONE);
-	if (result != OPT_RUN) {
-		fprintf(stderr, "rtrs-bench: %s\n", err);
-		return EXIT_USAGE;
-	}
-	status = check_load_options(o, given);
-	if (status >= 0)
-		return status;
-	if (!o->load.runtime_s && !o->load.ios)
-		o->load.runtime_s = RUNTIME_S;
-	return set_places(o, argc - first, argv + first);
+	clt_conf_init(&o->session, front);
+	r = clt_argv_read(&o->session, argc, argv, &first);
+	if (r < 0)
+		r = check_load_options(o);
+	return r < 0 ? set_places(o, argc - first, argv + first) : r;
 }

@@ -105,8 +105,9 @@ static void print_side(const struct load *l, unsigned dir)
 void report_text(const struct options *o, const struct load *l)
 {
 	printf("%s of %s: %s, %" PRIu32 " bytes, %u in flight, %.2f s, CPU %.2f us/IO here\n",
-	       o->export, o->server, l->conf.random ? "random" : "sequential", l->conf.block,
-	       l->conf.depth, load_seconds(l), cpu_us(l));
+	       o->session.export_name, o->session.server,
+	       l->conf.random ? "random" : "sequential", l->conf.block, l->conf.depth,
+	       load_seconds(l), cpu_us(l));
 	printf("%-5s %11s %9s %9s  %9s  %9s  %9s  %9s  %9s\n", "", "IOs", "IOPS", "MB/s", "mean",
 	       "p50", "p99", "p99.9", "max");
 	for (unsigned dir = 0; dir < LOAD_NDIRS; dir++) {
@@ -137,8 +138,8 @@ static json_t *json_side(const struct load *l, unsigned dir)
 int report_json(const struct options *o, const struct load *l)
 {
 	json_t *root = json_pack("{s:o, s:o, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}",
-				 "server", ctl_json_text(o->server),
-				 "export", ctl_json_text(o->export),
+				 "server", ctl_json_text(o->session.server),
+				 "export", ctl_json_text(o->session.export_name),
 				 "random", (int)l->conf.random,
 				 "read_percent", (int)l->conf.read_percent,
 				 "block", (json_int_t)l->conf.block, "iodepth", (int)l->conf.depth,

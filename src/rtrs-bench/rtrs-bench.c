@@ -12,165 +12,72 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "clock.h"
 #include "clt-export.h"
 #include "clt-loop.h"
-#include "clt-run.h"
 #include "clt-start.h"
 #include "dev.h"
-#include "frwr.h"
 #include "log.h"
-#include "names.h"
+#include "number.h"
 #include "bench.h"
 #include "process.h"
-#include "rtrs-proto.h"
 #include "signals.h"
 
 /* ---- the target ---- */
 
-/* The measured server and export: a session with a single attempt, which does not come back after a
- * loss. */
-struct target {
-	struct clt_run run;		/* all IO is started on run.loop */
-	struct dev_handle h;		/* h.dev NULL: the export could not be opened */
-};
-
-static struct target target;
+/* The measured server: a session with a single attempt, which does not come back after a loss.  All
+ * IO is started on its loop. */
+static struct clt_start start;
+static struct dev_handle handle;	/* of the export */
 static struct load load;
 
-/* Lessons about devices, of all attempts. */
-static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
-
 /* Close the export and the session.  No IO is in flight. */
-static void target_close(struct target *t)
+static void target_close(void)
 {
-	if (t->h.dev) {
-		dev_handle_fini(&t->h);
-		dev_close(t->h.dev);
-	}
-	clt_run_close(&t->run);
-	clt_run_fini(&t->run);
-}
-
-static int session_open(struct target *t, const struct options *o, const struct clt_sess_addr *addr,
-			unsigned setup_ms, char *why, size_t len)
-{
-	char name[RTRS_NAME_MAX];
-	struct clt_sess_conf conf = {
-		.name = o->sessname ? o->sessname : name,
-		.wait = &clt_loop_wait,
-		.paths = addr,
-		.npaths = 1,
-		/* There is no other path to go on with: a pause is part of what is measured. */
-		.connections = o->connections,
-		.poll_us = o->poll_us,
-		.path = {
-			.hb_interval_ms = RTRS_HB_INTERVAL_MS,
-			.hb_misses = RTRS_HB_MISSED_MAX,
-			.setup_ms = setup_ms,
-			.registration = o->registration,
-			.digest = o->digest,
-			.servers = o->servers,
-			.tls = o->tls,
-			.auth = o->auth,
-			.once = true,
-			.lessons = &lessons,
-		},
-	};
-	uint32_t salt;
-	int r;
-
-	random_bytes(&salt, sizeof(salt));
-	snprintf(name, sizeof(name), "rtrs-bench-%d-%08x", (int)getpid(), salt);
-	r = clt_run_thread(&t->run, "rtrs-load");
-	if (r == 0)
-		r = clt_run_session(&t->run, &conf);
-	if (r < 0) {
-		snprintf(why, len, "no session: %s", strerror(-r));
-		return r;
-	}
-	r = clt_run_wait_up(&t->run, why, len);
-	if (r < 0)
-		target_close(t);
-	return r;
-}
-
-/* Connect over @provider, and again after learning that a device lacks an ability. */
-static int connect_over(struct target *t, const struct options *o,
-			const struct fab_provider *provider, unsigned setup_ms, char *why,
-			size_t len)
-{
-	struct clt_sess_addr addr = o->addr;
-	unsigned known;
-	int r;
-
-	addr.src.provider = provider;
-	addr.dst.provider = provider;
-	do {
-		known = frwr_lessons_count(&lessons);
-		r = session_open(t, o, &addr, setup_ms, why, len);
-	} while (r < 0 && frwr_lessons_count(&lessons) != known);
-	return r;
-}
-
-static int connect_any(struct target *t, const struct options *o, char *why, size_t len)
-{
-	const struct fab_provider *rdma = fab_provider_find("rdma");
-
-	if (o->automatic && rdma && connect_over(t, o, rdma, CLT_PROBE_RDMA_MS, why, len) == 0)
-		return 0;
-	return connect_over(t, o, o->addr.dst.provider, 0, why, len);
+	dev_handle_fini(&handle);
+	dev_close(handle.dev);
+	clt_start_end(&start);
 }
 
 /* Connect to the server and open the export.  0, or -errno with @why. */
-static int target_open(struct target *t, const struct options *o, char *why, size_t len)
+static int target_open(struct options *o, char why[CLT_FRONT_ERR])
 {
-	enum rnbd_access_mode mode = o->load.read_percent == 100 ? RNBD_ACCESS_RO : RNBD_ACCESS_RW;
-	struct dev_open_req req = { .name = o->export, .mode = mode };
+	struct clt_conf *conf = &o->session;
+	char cause[CLT_FRONT_ERR] = "";
+	struct dev *dev;
 	int r;
 
-	memset(t, 0, sizeof(*t));
-	r = connect_any(t, o, why, len);
-	if (r < 0)
-		return fds_name_limit(r, why, len);
-	r = dev_open_wait(&t->run.clt, &req);
-	if (r == 0) {
-		dev_handle_init(&t->h, req.dev);
-		return 0;
+	clt_start_init(&start, conf);
+	r = clt_probe_connect(&start, "", cause);
+	if (r < 0) {
+		snprintf(why, CLT_FRONT_ERR, "server %s: %.*s", conf->server, CLT_FRONT_ERR - 128,
+			 cause);
+		return fds_name_limit(r, why, CLT_FRONT_ERR);
 	}
-	snprintf(why, len, "export '%s': %s", o->export, dev_why(r, req.refusal));
-	if (r == -ENOENT) {
-		clt_export_names(&t->run.clt, why, len);
-		mask_control(why);
-	}
-	target_close(t);
+	r = clt_export_open(&start.run.clt, conf, conf->export_name, &dev, why);
+	if (r == 0)
+		dev_handle_init(&handle, dev);
+	else
+		clt_start_end(&start);
 	return r;
 }
 
 /* Check that the part of the export to use fits @size, and set @conf->size, if the user has not. */
 static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t len)
 {
-	if (conf->off >= size) {
-		snprintf(why, len, "--offset '%" PRIu64 "': expected less than %" PRIu64
-			 ", the bytes of the export", conf->off, size);
-		return -EINVAL;
-	}
-	if (conf->size > size - conf->off) {
-		snprintf(why, len, "--size '%" PRIu64 "': expected at most %" PRIu64
-			 ", the bytes of the export%s",
-			 conf->size, size - conf->off, conf->off ? " behind --offset" : "");
-		return -EINVAL;
-	}
-	if (conf->size ? conf->size < conf->block : size - conf->off < conf->block) {
-		snprintf(why, len, "--bs '%" PRIu32 "': expected at most %" PRIu64
-			 ", the bytes of %s", conf->block,
-			 conf->size ? conf->size : size - conf->off,
-			 conf->size ? "--size" : conf->off ? "the export behind --offset" :
-			 "the export");
-		return -EINVAL;
-	}
+	if (conf->off >= size)
+		return fmt_error(-EINVAL, why, len, "--offset '%" PRIu64 "': expected less than %"
+				 PRIu64 ", the bytes of the export", conf->off, size);
+	if (conf->size > size - conf->off)
+		return fmt_error(-EINVAL, why, len, "--size '%" PRIu64 "': expected at most %"
+				 PRIu64 ", the bytes of the export%s", conf->size, size - conf->off,
+				 conf->off ? " behind --offset" : "");
+	if (conf->size ? conf->size < conf->block : size - conf->off < conf->block)
+		return fmt_error(-EINVAL, why, len, "--bs '%" PRIu32 "': expected at most %" PRIu64
+				 ", the bytes of %s", conf->block,
+				 conf->size ? conf->size : size - conf->off,
+				 conf->size ? "--size" : conf->off ? "the export behind --offset" :
+				 "the export");
 	if (!conf->size)
 		conf->size = size - conf->off;
 	return 0;
@@ -178,32 +85,25 @@ static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t l
 
 /* Check that @conf fits the export, and set conf->size, if the user has not.  0, or -EINVAL with
  * @why, which names the given options. */
-static int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t len)
+static int target_fit(struct load_conf *conf, char *why, size_t len)
 {
-	uint32_t unit = dev_info(t->h.dev)->logical_block_size;
+	uint32_t unit = dev_info(handle.dev)->logical_block_size;
 	int r;
 
-	if (conf->block % unit) {
-		snprintf(why, len, "--bs '%" PRIu32 "': expected a multiple of %" PRIu32
-			 ", the export's blocks", conf->block, unit);
-		return -EINVAL;
-	}
-	if (conf->off % unit) {
-		snprintf(why, len, "--offset '%" PRIu64 "': expected a multiple of %" PRIu32
-			 ", the export's blocks", conf->off, unit);
-		return -EINVAL;
-	}
-	r = check_part(conf, dev_size(t->h.dev), why, len);
+	if (conf->block % unit)
+		return fmt_error(-EINVAL, why, len, "--bs '%" PRIu32 "': expected a multiple of %"
+				 PRIu32 ", the export's blocks", conf->block, unit);
+	if (conf->off % unit)
+		return fmt_error(-EINVAL, why, len, "--offset '%" PRIu64 "': expected a multiple "
+				 "of %" PRIu32 ", the export's blocks", conf->off, unit);
+	r = check_part(conf, dev_size(handle.dev), why, len);
 	if (r < 0)
 		return r;
 	/* A block has a single IO at a time (load.c). */
-	if (conf->verify && conf->size / conf->block <= conf->depth) {
-		snprintf(why, len,
-			 "--verify with --iodepth=%u: "
-			 "expected fewer IOs in flight than blocks of --bs, here "
-			 "%" PRIu64, conf->depth, conf->size / conf->block);
-		return -EINVAL;
-	}
+	if (conf->verify && conf->size / conf->block <= conf->depth)
+		return fmt_error(-EINVAL, why, len, "--verify with --iodepth=%u: expected fewer "
+				 "IOs in flight than blocks of --bs, here %" PRIu64, conf->depth,
+				 conf->size / conf->block);
 	return 0;
 }
 
@@ -229,7 +129,7 @@ static void on_signal(int sig)
 
 	if (seen == load.conf.verify) {
 		end_begin();
-		client_lose_patience(&target.run.clt);
+		client_lose_patience(&start.run.clt);
 	}
 	if (seen++ <= load.conf.verify) {
 		load_stop(&load);
@@ -282,46 +182,58 @@ static int bench_run(const struct options *o)
 
 static int bench(struct options *o)
 {
-	char why[1024];
+	const char *server = o->session.server;
+	char why[CLT_FRONT_ERR];
 	int status;
 
 	log_init(bench_log, LOG_LEVEL_WARN);
 	if (log_begin() < 0 || end_init(NULL) < 0)
-		return bench_complain(o->server, "cannot start a thread");
-	if (target_open(&target, o, why, sizeof(why)) < 0)
-		return bench_complain(o->server, why);
-	if (target_fit(&target, &o->load, why, sizeof(why)) < 0) {
-		target_close(&target);
+		return bench_complain(server, "cannot start a thread");
+	if (target_open(o, why) < 0) {
+		report_say("%s", why);
+		return EXIT_FAILED;
+	}
+	if (target_fit(&o->load, why, sizeof(why)) < 0) {
+		target_close();
 		report_say("%s", why);
 		return EXIT_USAGE;
 	}
-	if (load_init(&load, target.run.loop, &target.h, &o->load) < 0) {
-		target_close(&target);
-		return bench_complain(o->server, "no memory for the load");
+	if (load_init(&load, start.run.loop, &handle, &o->load) < 0) {
+		target_close();
+		return bench_complain(server, "no memory for the load");
 	}
 	status = bench_run(o);
 	if (load.status)
-		bench_complain(o->server, load.error);
-	target_close(&target);
+		bench_complain(server, load.error);
+	target_close();
 	load_fini(&load);
 	return status;
 }
 
+static const struct clt_front front = {
+	.name = "rtrs-bench",
+	.program = "rtrs-bench",
+	.help = "rtrs-bench --help",
+	.options = &options_table,
+	.conf_size = sizeof(struct options),
+	.defaults = options_defaults,
+	.wait = &clt_loop_wait,
+};
+
 int main(int argc, char **argv)
 {
-	struct options o;
+	static struct options o;	/* large for a stack */
 	int status;
 
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
 	signals_begin();
-	status = options_parse(&o, argc, argv);
+	status = options_parse(&o, &front, argc, argv);
 	if (status < 0)
 		status = bench(&o);
 	end_over();
 	log_end(NULL);
-	fab_tls_destroy(o.tls);
-	auth_creds_destroy(o.auth);
+	clt_conf_fini(&o.session);
 	end_with(status);
 }

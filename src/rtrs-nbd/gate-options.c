@@ -9,22 +9,19 @@
 #include <string.h>
 
 #include "changes.h"
+#include "clt-argv.h"
 #include "clt-run.h"
 #include "gate.h"
 #include "log.h"
 #include "nbd-server.h"
+#include "number.h"
+#include "opt-rows.h"
 #include "process.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
 #define ASKED(field) OPT_ASKED(struct gate_options, field)
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
-
-static void set_verbose(const void *conf, void *program)
-{
-	log_set_level(((const struct gate_options *)conf)->verbose ? LOG_LEVEL_DEBUG :
-								     LOG_LEVEL_WARN);
-}
 
 static void set_memory(const void *conf, void *program)
 {
@@ -46,49 +43,33 @@ static const struct opt rows[] = {
 	  .help = "listen on this port" },
 	{ .name = "readonly", .letter = 'r', .type = OPT_FLAG, FIELD(readonly),
 	  .holds = IN_FILE, .help = "clients may only read" },
-	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
-	  .holds = IN_FILE, .help = "do not become a daemon" },
+	{ CLT_ROW_FOREGROUND },
 	{ .name = "pidfile", .letter = 'P', .type = OPT_TEXT, FIELD(pidfile), .arg = "PIDFILE",
 	  .of = "a path", .holds = IN_FILE, .help = "write the process ID when ready" },
 	{ .name = "run", .type = OPT_TEXT, FIELD(run), .arg = "COMMAND", .of = "a command",
 	  .holds = IN_FILE, .help = "serve while this command runs ($uri, $port)" },
 	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
 	  .of = "a name", .shown = "", .holds = IN_FILE, .help = "the export in $uri" },
-	{ .name = "tls", .file_name = "nbd-tls", .type = OPT_WORD, FIELD(tls_conf.mode),
-	  .words = fab_tls_mode_names, .nwords = FAB_TLS_MODES,
-	  ASKED(tls_conf.asked), .holds = IN_FILE,
-	  .help = "encrypt NBD (default require with keys, else off)" },
-	{ .name = "tls-psk", .file_name = "nbd-tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk),
-	  .arg = "FILE", .of = "a file", .holds = IN_FILE,
+	{ OPT_ROW_TLS(struct gate_options, tls_conf), .file_name = "nbd-tls",
+	  .help = "encrypt NBD" },
+	{ OPT_ROW_TLS_PSK(struct gate_options, tls_conf), .file_name = "nbd-tls-psk",
 	  .help = "pre-shared keys of NBD clients, NAME:KEY" },
-	{ .name = "tls-certificates", .file_name = "nbd-tls-certificates", .type = OPT_TEXT,
-	  FIELD(tls_conf.certificates), .arg = "DIR", .of = "a directory", .holds = IN_FILE,
-	  .help = "X.509 certificates, for NBD clients" },
+	{ OPT_ROW_TLS_CERTIFICATES(struct gate_options, tls_conf),
+	  .file_name = "nbd-tls-certificates", .help = "X.509 certificates, for NBD clients" },
 	{ .name = "tls-verify-peer", .file_name = "nbd-tls-verify-peer", .type = OPT_FLAG,
 	  FIELD(tls_conf.verify_peer), .holds = IN_FILE,
 	  .help = "ask NBD clients for certificates" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
 	  .most = UINT64_C(1) << 40, .fallback = "512M",
-	  .shown = "", .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_memory,
-	  .help = "memory for data of all clients\n"
-		  "(default 512M, or half of the memory if less)" },
+	  .shown = "512M, or half of the memory if less",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_memory,
+	  .help = "memory for data of all clients\n" },
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
 	  .most = CLT_RUN_LOOPS, .shown = "2 to 8: 1 per 2 CPUs", .holds = IN_FILE,
 	  .help = "threads that serve clients" },
-	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
-	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
-	  .help = "log successes, too" },
-	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
-	  .instead = "give --check on the command line",
-	  .help = "check parameters and keys, and exit" },
+	{ CLT_ROW_VERBOSE }, { CLT_ROW_CHECK },
 	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
-
-static void help_parameters(FILE *out)
-{
-	opt_help_rows(&clt_conf_options, out);
-	fputc('\n', out);
-}
 
 _Static_assert(!offsetof(struct gate_options, session), "the file sets a struct gate_options");
 
@@ -102,7 +83,7 @@ const struct opt_table gate_options = {
 		"Give exports of an RTRS/RNBD server to NBD clients.\n"
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
-	.body = help_parameters,
+	.body = clt_argv_help,
 	.tail = "\nExit status: 0 ended by SIGTERM, 1 a failure, 2 an error in options or a "
 		"file.\n",
 	.column = 28,
@@ -161,52 +142,36 @@ static bool tell_other(int argc, char **argv)
 /* KEY=VALUE, or the server alone as the first one.  -1: go on. */
 static int set_parameter(struct clt_conf *conf, char *word, bool is_first)
 {
-	char *value = strchr(word, '='), *err = NULL;
-	const char *key = word;
-	int r;
+	int status;
 
-	if (value && strspn(word, "abcdefghijklmnopqrstuvwxyz-") == (size_t)(value - word)) {
-		*value++ = '\0';
-	} else if (is_first) {
-		value = word;
-		key = "server";
-	} else {
-		fprintf(stderr, "rtrs-nbd: '%s': expected KEY=VALUE; only the server may come "
-			"first, without its key\n", word);
-		return EXIT_USAGE;
-	}
-	r = clt_conf_set(conf, key, value, &err);
-	/* The command line is what ps shows. */
-	if (value != word)
-		value[-1] = '=';
-	if (r < 0)
-		fprintf(stderr, "rtrs-nbd: %s\n", err ? err : "no memory");
-	free(err);
-	return r < 0 ? EXIT_USAGE : -1;
+	if (clt_argv_key_value(conf, word, &status))
+		return status;
+	if (is_first)
+		return clt_argv_set(conf, "server", word);
+	fprintf(stderr, "rtrs-nbd: '%s': expected KEY=VALUE; only the server may come first, "
+		"without its key\n", word);
+	return EXIT_USAGE;
 }
 
 static int check_together(const struct gate_options *o, char *why, size_t len)
 {
+	bool daemon = !o->session.run.foreground && !o->run;
 	const char *wrong = NULL;
 
 	if (o->socket && (o->address || o->port != GATE_PORT_NONE))
 		wrong = "--unix with --ipaddr or --port: give one or the other";
 	else if (o->socket && !strcmp(o->socket, "-") && !o->run)
 		wrong = "--unix '-': expected with --run, whose command gets the socket's address";
-	else if (o->socket && *o->socket != '/' && strcmp(o->socket, "-") && !o->foreground &&
-		 !o->run)
+	else if (o->socket && *o->socket != '/' && strcmp(o->socket, "-") && daemon)
 		wrong = "--unix: expected an absolute path, because a daemon changes to the root "
 			"directory; or use -f";
 	else if (o->uri_name && !o->run)
 		wrong = "--exportname: expected with --run, whose $uri has the name; the server's "
 			"export is export=NAME";
-	else if (o->pidfile && *o->pidfile != '/' && !o->foreground && !o->run)
+	else if (o->pidfile && *o->pidfile != '/' && daemon)
 		wrong = "--pidfile: expected an absolute path, because a daemon changes to the "
 			"root directory; or use -f";
-	if (!wrong)
-		return 0;
-	snprintf(why, len, "%s", wrong);
-	return -EINVAL;
+	return wrong ? fmt_error(-EINVAL, why, len, "%s", wrong) : 0;
 }
 
 /* The clients of each thread need connections of their own, and room for a request. */
@@ -218,30 +183,16 @@ static int check_threads(const struct gate_options *o, char *why, size_t len)
 	uint64_t memory = (uint64_t)runs->threads * NBD_SERVER_MEMORY_MIN;
 	unsigned connections = o->session.sess.connections;
 
-	if (connections < o->threads) {
-		snprintf(why, len, "connections=%u with --threads=%u: expected a connection for "
-			 "each thread, connections=%u or more", connections, o->threads,
-			 o->threads);
-		return -EINVAL;
-	}
+	if (connections < o->threads)
+		return fmt_error(-EINVAL, why, len, "connections=%u with --threads=%u: expected a "
+				 "connection for each thread, connections=%u or more", connections,
+				 o->threads, o->threads);
 	if (o->memory >= memory)
 		return 0;
-	snprintf(why, len, "--memory=%lluM with --threads=%u: expected 64M for each thread, "
-		 "--memory=%lluM or more", (unsigned long long)o->memory >> 20, runs->threads,
-		 (unsigned long long)memory >> 20);
-	return -EINVAL;
-}
-
-/* Check the parameters of the session together, and read their files. */
-static int complete_session(struct clt_conf *conf)
-{
-	char *text = NULL;
-	int rc = clt_conf_complete(conf, &text);
-
-	if (rc < 0)
-		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
-	free(text);
-	return rc < 0 ? (int)exit_status_of(rc) : -1;
+	return fmt_error(-EINVAL, why, len, "--memory=%lluM with --threads=%u: expected 64M for "
+			 "each thread, --memory=%lluM or more",
+			 (unsigned long long)o->memory >> 20, runs->threads,
+			 (unsigned long long)memory >> 20);
 }
 
 static int absolute_names(struct gate_options *o)
@@ -324,50 +275,26 @@ int gate_options_complete(struct clt_conf *conf, char *why, size_t len)
 	if (r == 0)
 		r = check_threads(o, why, len);
 	/* The start needs the names that the user gave: complete_tls(). */
-	if (r == 0 && conf->now && absolute_names(o)) {
-		snprintf(why, len, "no memory");
-		r = -ENOMEM;
-	}
-	return r;
-}
-
-/* Read the words of @argv.  -1: go on. */
-static int read_line(struct gate_options *o, int argc, char **argv)
-{
-	enum opt_result result;
-	int first = argc, r = -1;
-	char err[512];
-
-	result = opt_argv(&gate_options, o, argc, argv, &first, &o->session.own_words, err,
-			  sizeof(err));
-	o->session.own_given = o->session.own_words;
-	if (result == OPT_EXIT)
-		return std_out_end("rtrs-nbd", EXIT_DONE);
-	if (result != OPT_RUN) {
-		fprintf(stderr, "rtrs-nbd: %s\n", err);
-		return EXIT_USAGE;
-	}
-	for (int i = first; r < 0 && i < argc; i++)
-		r = set_parameter(&o->session, argv[i], i == first);
+	if (r == 0 && conf->now && absolute_names(o))
+		r = fmt_error(-ENOMEM, why, len, "no memory");
 	return r;
 }
 
 int gate_options_parse(struct gate_options *o, const struct clt_front *front, int argc, char **argv)
 {
-	int r;
+	int first = argc, r;
 
 	memset(o, 0, sizeof(*o));
 	files_age_reset();
 	clt_conf_init(&o->session, front);
 	if (tell_other(argc, argv))
 		return EXIT_USAGE;
-	r = read_line(o, argc, argv);
+	r = clt_argv_read(&o->session, argc, argv, &first);
+	for (int i = first; r < 0 && i < argc; i++)
+		r = set_parameter(&o->session, argv[i], i == first);
 	if (r < 0)
-		r = complete_session(&o->session);
+		r = clt_argv_complete(&o->session);
 	if (r < 0)
 		r = complete_tls(o);
-	if (r >= 0 || !o->check)
-		return r;
-	puts("the parameters, and the files of keys and certificates, are right");
-	return std_out_end("rtrs-nbd", EXIT_DONE);
+	return r < 0 && o->session.run.check ? clt_argv_checked(&o->session) : r;
 }

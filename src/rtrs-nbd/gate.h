@@ -38,8 +38,7 @@ struct gate_options {
 	const char *pidfile;		/* NULL: none */
 	const char *run;		/* a command; NULL: none */
 	const char *uri_name;		/* -e: the export in $uri; NULL: the default one */
-	bool readonly, foreground, verbose;
-	bool check;			/* read all of it, and exit */
+	bool readonly;
 	uint64_t memory;		/* bytes for data */
 	/* A reload has changed @memory.  Service thread.  NULL: nothing to do. */
 	void (*memory_changed)(uint64_t memory);

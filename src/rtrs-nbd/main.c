@@ -10,16 +10,15 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <syslog.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "clt-argv.h"
 #include "clt-loop.h"
 #include "clt-start.h"
 #include "ctl-json.h"
@@ -43,21 +42,6 @@ static pid_t command;			/* of --run; 0: none */
 static void memory_changed(uint64_t memory)
 {
 	gate_set_memory(&gate_now, memory);
-}
-
-/* ---- the log ---- */
-
-/* A daemon that is ready has no stderr. */
-static atomic_bool to_syslog;
-
-static void gate_log(enum log_level level, const char *line)
-{
-	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
-
-	if (atomic_load(&to_syslog))
-		syslog(LOG_DAEMON | priority[level], "%s", line);
-	else
-		log_to_stderr("rtrs-nbd: %s\n", line);
 }
 
 /* ---- the front end ---- */
@@ -90,18 +74,10 @@ static const struct ctl_call calls[] = {
 	{ .name = "clients", .fn = gate_clients_call },
 };
 
-/* A file may be that of the other end. */
-static const char *const of_rtrs_server[] = {
-	"listen", "allow", "read-only", "iops", "iops-read", "iops-write", "bps", "bps-read",
-	"bps-write", "burst", "priority", "direct", "shared", "queue-depth", "max-io-size",
-	"lock-timeout", "invalidate", "max-sessions", "max-paths", "max-connections", "max-memory",
-	"state-dir", "strict", NULL
-};
-
 static const struct clt_front front = {
 	.name = RUNDIR_GATEWAY,
-	.others = of_rtrs_server,
-	.others_are = "an option of rtrs-server: expected it in the file of the server",
+	.others = clt_argv_of_server,
+	.others_are = clt_argv_of_server_are,
 	.program = "rtrs-nbd",
 	.help = "rtrs-nbd --help",
 	.options = &gate_options,
@@ -246,7 +222,7 @@ static void stop_gate(void)
 /* The giver of sockets, and the user of --run, wait for the process itself. */
 static bool is_daemon(void)
 {
-	return !options.foreground && !options.run && !listeners.given;
+	return !options.session.run.foreground && !options.run && !listeners.given;
 }
 
 static int tell_ready(char *err, size_t len)
@@ -261,10 +237,8 @@ static int tell_ready(char *err, size_t len)
 	for (unsigned i = 0; i < listeners.n; i++)
 		log_info(gate_listen_url(&listeners, i, url), "listening");
 	sd_notify(0, "READY=1");
-	if (is_daemon()) {
-		openlog("rtrs-nbd", LOG_PID, LOG_DAEMON);
-		atomic_store(&to_syslog, true);
-	}
+	if (is_daemon())
+		daemon_log_to_syslog(NULL);
 	daemon_ready();
 	return 0;
 }
@@ -315,7 +289,7 @@ int main(int argc, char **argv)
 		return status;
 	}
 	options.memory_changed = memory_changed;
-	log_init(gate_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	daemon_log_init("rtrs-nbd", options.session.run.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	log_init_record(journal_open("rtrs-nbd"));
 	gate_raise_descriptors();
 	signal(SIGPIPE, SIG_IGN);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "opt.h"
+#include "opt-rows.h"
 #include "process.h"
 #include "psk.h"
 #include "signals.h"

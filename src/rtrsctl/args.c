@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "names.h"
+#include "opt-rows.h"
 #include "say.h"
 #include "unix-sock.h"
 #include "util.h"

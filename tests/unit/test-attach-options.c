@@ -52,7 +52,7 @@ Test(attach_options, place)
 	cr_assert_str_eq(o.name, "home");
 	cr_assert_eq(o.session.sess.poll_us, 7);
 	cr_assert_eq(o.via, ATTACH_VIA_NBD);
-	cr_assert(o.foreground && o.verbose);
+	cr_assert(o.session.run.foreground && o.session.run.verbose);
 	cr_assert_eq(o.session.sess.io_timeout_ms, CLOCK_NEVER);
 	cr_assert_eq(parse("127.0.0.1/disk io-timeout=7"), -1);
 	cr_assert_eq(o.session.sess.io_timeout_ms, 7000);

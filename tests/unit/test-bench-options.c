@@ -6,10 +6,20 @@
 #include "bench.h"
 #include "process.h"
 
-Test(options, table) { opt_rules(&options_table, sizeof(struct options), "rtrs-bench.pod"); }
+static const struct clt_front front = { .name = "rtrs-bench", .program = "rtrs-bench",
+					.help = "help", .options = &options_table,
+					.conf_size = sizeof(struct options),
+					.defaults = options_defaults };
+static struct options o;
+
+Test(options, table)
+{
+	options_table_fill();
+	opt_rules(&options_table, sizeof(struct options), "rtrs-bench.pod");
+}
 
 /* Parse @args, split at blanks, with a server and an export behind them. */
-static int parse(struct options *o, const char *args)
+static int parse(const char *args)
 {
 	static char copy[512];
 	char *argv[32] = { (char *)"rtrs-bench" }, *save, *word;
@@ -18,7 +28,8 @@ static int parse(struct options *o, const char *args)
 	snprintf(copy, sizeof(copy), "%s 127.0.0.1 disk", args);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	return options_parse(o, argc, argv);
+	clt_conf_fini(&o.session);
+	return options_parse(&o, &front, argc, argv);
 }
 
 Test(options, loads)
@@ -39,9 +50,7 @@ Test(options, loads)
 	};
 
 	for_each_case(c, cases) {
-		struct options o;
-
-		cr_assert_eq(parse(&o, c->args), -1, "%s", c->args);
+		cr_assert_eq(parse(c->args), -1, "%s", c->args);
 		cr_assert_eq(o.load.random, c->random, "%s", c->args);
 		cr_assert_eq(o.load.read_percent, c->read_percent, "%s", c->args);
 		cr_assert_eq(o.load.runtime_s, c->runtime_s, "%s", c->args);
@@ -49,10 +58,10 @@ Test(options, loads)
 		cr_assert_eq(o.load.block, 4096);
 		cr_assert_eq(o.load.depth, 1);
 		cr_assert_eq(o.load.seed, 1);
-		cr_assert_eq(o.connections, 1);
-		cr_assert_eq(o.poll_us, 100);
-		cr_assert_null(o.sessname);
-		cr_assert(o.automatic);
+		cr_assert_eq(o.session.sess.connections, 1);
+		cr_assert_eq(o.session.sess.poll_us, 100);
+		cr_assert_str_empty(o.session.sessname);
+		cr_assert(o.session.automatic);
 	}
 }
 
@@ -60,8 +69,6 @@ Test(options, of_no_effect)
 {
 	static const char *const cases[] = { "--rwmixread=30", "--rw=read --seed=7", "--fua",
 					     "--rw=rw --rwmixread=100 --fua" };
-	struct options o;
-
 	for_each_case(c, cases)
-		cr_assert_eq(parse(&o, *c), EXIT_USAGE, "%s", *c);
+		cr_assert_eq(parse(*c), EXIT_USAGE, "%s", *c);
 }

@@ -48,7 +48,7 @@ Test(gate_options, letters)
 	cr_assert_str_eq(o.socket, "/s");
 	cr_assert_str_eq(o.pidfile, "/p");
 	cr_assert_str_eq(o.uri_name, "name");
-	cr_assert(o.readonly && o.foreground && o.verbose);
+	cr_assert(o.readonly && o.session.run.foreground && o.session.run.verbose);
 	cr_assert_str_eq(o.session.server, "127.0.0.1");
 	cr_assert_str_eq(o.session.export_name, "disk");
 	cr_assert_eq(o.memory, 512u << 20);
@@ -127,7 +127,7 @@ Test(gate_options, file)
 	cr_assert_str_eq(o.socket, "/s");
 	cr_assert_eq(o.threads, 3);
 	cr_assert_eq(o.memory, 256u << 20);
-	cr_assert(o.verbose && o.readonly && !o.foreground);
+	cr_assert(o.session.run.verbose && o.readonly && !o.session.run.foreground);
 	cr_assert_str_eq(o.uri_name, "e");
 	cr_assert_eq(o.session.sess.poll_us, 7);
 	cr_assert_eq(o.session.sess.nloops, 3);
@@ -137,7 +137,7 @@ Test(gate_options, file)
 				"-v --threads=2 -U /t"), -1);
 	cr_assert_str_eq(o.socket, "/t");
 	cr_assert_eq(o.threads, 2);
-	cr_assert(o.verbose);
+	cr_assert(o.session.run.verbose);
 	cr_assert_eq(o.session.sess.connections, 2);
 	gate_options_fini(&o);
 }

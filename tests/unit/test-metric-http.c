@@ -418,7 +418,7 @@ Test(metric_sock, addresses)
 
 	for_each_case(c, cases) {
 		char why[128] = "";
-		int r = metric_sock_check(c->text, why, sizeof(why));
+		int r = metric_sock_check(NULL, c->text, why, sizeof(why));
 
 		cr_assert_eq(r, c->good ? 0 : -EINVAL, "'%s': %d", c->text, r);
 		cr_assert(c->good || !strncmp(why, "expected ", 9), "'%s': %s", c->text, why);

@@ -279,9 +279,10 @@ Test(metric_host, form)
 	char why[128];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
-		cr_assert_eq(metric_host_check(good[i], why, sizeof(why)), 0, "%s", good[i]);
+		cr_assert_eq(metric_host_check(NULL, good[i], why, sizeof(why)), 0, "%s", good[i]);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		cr_assert_eq(metric_host_check(bad[i], why, sizeof(why)), -EINVAL, "%s", bad[i]);
+		cr_assert_eq(metric_host_check(NULL, bad[i], why, sizeof(why)), -EINVAL, "%s",
+			     bad[i]);
 		cr_assert_str_eq(why, "expected NAME[,NAME...], names of hosts without a port");
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the thread of the end, which sleeps until the end begins, and then until it is over; the
- * first error of stdout; and the pipe between a daemon and its parent. */
+ * first error of stdout; the pipe between a daemon and its parent; and where its log goes. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -363,4 +364,31 @@ void daemon_ready(void)
 	(void)!write(ready_fd, "", 1);
 	close(ready_fd);
 	ready_fd = -1;
+}
+
+static const char *log_program, *log_subject;
+static atomic_bool to_syslog;
+
+static void daemon_log(enum log_level level, const char *line)
+{
+	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+	if (!atomic_load(&to_syslog))
+		log_to_stderr("%s: %s\n", log_program, line);
+	else
+		syslog(LOG_DAEMON | priority[level], "%s%s%s", log_subject ? log_subject : "",
+		       log_subject ? ": " : "", line);
+}
+
+void daemon_log_init(const char *program, enum log_level level)
+{
+	log_program = program;
+	log_init(daemon_log, level);
+}
+
+void daemon_log_to_syslog(const char *subject)
+{
+	log_subject = subject;
+	openlog(log_program, LOG_PID, LOG_DAEMON);
+	atomic_store(&to_syslog, true);
 }

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "log.h"
+
 /* ---- the end ----
  *
  * A program that ends waits for requests, peers and threads.  After END_MS a thread of its own logs
@@ -157,6 +159,12 @@ int daemon_begin(void);
 /* Let the parent end, because the daemon is ready.  From now on the standard descriptors of the
  * daemon are /dev/null.  Without a parent: nothing. */
 void daemon_ready(void);
+
+/* log_init() of such a program: lines go to stderr, with its name in front. */
+void daemon_log_init(const char *program, enum log_level level);
+/* From now on lines go to the system log, because the daemon is ready.  @subject, which outlives
+ * the log, comes in front of them; NULL: nothing. */
+void daemon_log_to_syslog(const char *subject);
 
 /* ---- memory for keys: any thread ----
  *

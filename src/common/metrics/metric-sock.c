@@ -83,7 +83,7 @@ static int parse_tcp(const char *text, struct addrinfo **ai, char *why, size_t l
 	return 0;
 }
 
-int metric_sock_check(const char *text, char *why, size_t len)
+int metric_sock_check(void *conf, const char *text, char *why, size_t len)
 {
 	const char *path = unix_path(text);
 	struct addrinfo *ai;
@@ -220,7 +220,7 @@ const char *const metric_page_names[METRIC_PAGE_N] = { "no", "yes" };
 
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
-int metric_host_check(const char *names, char *why, size_t len)
+int metric_host_check(void *conf, const char *names, char *why, size_t len)
 {
 	for (const char *at = names;; at++) {
 		size_t n = strspn(at, NAME_BYTES);

@@ -18,8 +18,8 @@ struct metric_sock {
 	char url[128];
 };
 
-/* Check the form of @text.  0, or -EINVAL with the expected form in @why. */
-int metric_sock_check(const char *text, char *why, size_t len);
+/* opt.call: check the form of @text.  0, or -EINVAL with the expected form in @why. */
+int metric_sock_check(void *conf, const char *text, char *why, size_t len);
 /* Listen at @text.  A unix socket has mode 0660 less the umask.  0: metric_sock_close(),
  * metric_sock_leave() or metric_http_open() takes @sock; or -errno with address and reason in
  * @err. */
@@ -41,8 +41,9 @@ void metric_sock_leave(struct metric_sock *sock);
  * foreign page lets its own name lead to an address of ours, and the browser then hands our answer
  * to that page.  Such a request has the page's name in its header Host. */
 
-/* Check the form of @names: "NAME[,NAME...]".  0, or -EINVAL with the expected form in @why. */
-int metric_host_check(const char *names, char *why, size_t len);
+/* opt.call: check the form of @names, "NAME[,NAME...]".  0, or -EINVAL with the expected form in
+ * @why. */
+int metric_host_check(void *conf, const char *names, char *why, size_t len);
 /* Is @host, the value of a header Host, one of ours? An address is, and "localhost", the name of
  * this machine @own, whole or up to its first dot, and a name in @names.  NULL as @names: none.
  * NULL as @host is one of ours: a browser always has the header.  A port behind @host does not

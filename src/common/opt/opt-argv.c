@@ -244,7 +244,8 @@ static void print_words(const struct opt *row, size_t at, size_t column, FILE *o
 	for (; end; line = end + 1, end = strchr(line, '\n'))
 		fprintf(out, "%.*s\n%*s", (int)(end - line), line, (int)column, "");
 	default_text(row, column + strlen(line), fallback, sizeof(fallback));
-	fprintf(out, "%s%s\n", line, fallback);
+	/* The default may have a line of its own. */
+	fprintf(out, "%s%s\n", line, *line ? fallback : fallback + 1);
 }
 
 void opt_help_rows(const struct opt_table *table, FILE *out)

@@ -61,7 +61,8 @@ struct opt {
 	/* the default in the help; NULL: @fallback; "": not shown, @help names the default */
 	const char *shown;
 	const char *group;		/* --help: a heading before this row; NULL: none */
-	const char *help;		/* a few words; '\n': further lines */
+	/* a few words; '\n': further lines, the last of which the default follows */
+	const char *help;
 	unsigned holds;			/* of enum opt_holds */
 	/* Without OPT_IN_FILE: what a file has in its place, or why it has nothing.  NULL: the
 	 * program has no file. */
@@ -84,13 +85,6 @@ struct opt {
 	/* OPT_OTHER: true if @a and @b have the same value; NULL: opt_same() is not called. */
 	bool (*same)(const void *a, const void *b);
 };
-/* Of each program. */
-#define OPT_ROW_HELP \
-	.name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START, \
-	.help = "print this, and exit"
-#define OPT_ROW_VERSION \
-	.name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START, \
-	.help = "print the version, and exit"
 #define OPT_FIELD(type_, field_) \
 	.offset = offsetof(type_, field_), .size = sizeof(((type_ *)0)->field_)
 #define OPT_ASKED(type_, field_) .asked_end = offsetof(type_, field_) + sizeof(bool)

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "clt-conf.h"
 #include "number.h"
+#include "opt-rows.h"
 #include "process.h"
 #include "rtrs-msg.h"
 #include "unix-sock.h"
@@ -115,16 +116,6 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
-static int check_metrics(void *arg, const char *value, char *why, size_t len)
-{
-	return metric_sock_check(value, why, len);
-}
-
-static int check_metrics_host(void *arg, const char *value, char *why, size_t len)
-{
-	return metric_host_check(value, why, len);
-}
-
 static int set_metrics_file(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -226,36 +217,27 @@ static const struct opt rows[] = {
 	  .help = "one more path to the server; may be repeated" },
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
 	  .shown = "root, own user", .holds = IN_FILE,
-	  .help = "users who may listen at unix:PATH" },
-	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, ASKED(tls_conf.asked), .holds = IN_FILE,
-	  .shown = "require with keys, else off", .help = "encrypt" },
-	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE",
-	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
+	  .help = "users listening at unix:PATH" },
+	{ OPT_ROW_TLS(struct clt_conf, tls_conf), .help = "encrypt" },
+	{ OPT_ROW_TLS_PSK(struct clt_conf, tls_conf), .help = "pre-shared keys, NAME:KEY" },
 	{ .name = "tls-username", .type = OPT_TEXT, FIELD(tls_conf.username), .arg = "NAME",
 	  .of = "a name", .shown = "the only one", .holds = IN_FILE,
 	  .help = "name of the key in tls-psk" },
-	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls_conf.certificates),
-	  .arg = "DIR", .of = "a directory", .holds = IN_FILE, .help = "X.509 certificates" },
+	{ OPT_ROW_TLS_CERTIFICATES(struct clt_conf, tls_conf), .help = "X.509 certificates" },
 	{ .name = "tls-hostname", .type = OPT_TEXT, FIELD(tls_conf.hostname), .arg = "NAME",
 	  .of = "a name", .shown = "the address", .holds = IN_FILE,
 	  .help = "name in the server's certificate" },
 	{ .name = "tls-verify-peer", .type = OPT_OTHER, .call = set_verify_peer,
 	  .arg = "true|false", .shown = "true", .holds = IN_FILE,
 	  .help = "check the server's certificate" },
-	{ .name = "tls-ktls", .type = OPT_WORD, FIELD(tls_conf.ktls), .words = fab_ktls_mode_names,
-	  .nwords = FAB_KTLS_MODES, .fallback = "off", .holds = IN_FILE,
-	  .help = "have the kernel encrypt" },
-	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
-	  .nwords = AUTH_MODES, ASKED(auth_conf.asked), .holds = IN_FILE,
-	  .shown = "require with keys", .help = "authenticate both ends by keys" },
-	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
-	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
+	{ OPT_ROW_TLS_KTLS(struct clt_conf, tls_conf) },
+	{ OPT_ROW_AUTH(struct clt_conf, auth_conf), .help = "authenticate" },
+	{ OPT_ROW_AUTH_PSK(struct clt_conf, auth_conf) },
 	{ .name = "auth-username", .type = OPT_TEXT, FIELD(auth_conf.username), .arg = "NAME",
 	  .of = "a name", .shown = "the only one", .holds = IN_FILE,
 	  .help = "name of the key in auth-psk" },
-	{ .name = "auth-hostname", .type = OPT_TEXT, FIELD(auth_conf.hostname), .arg = "NAME",
-	  .of = "a name", .shown = "any", .holds = IN_FILE,
+	{ .name = "auth-hostname", .type = OPT_TEXT, FIELD(auth_conf.hostname),
+	  .arg = "NAME[,NAME...]", .of = "a name", .shown = "any", .holds = IN_FILE,
 	  .help = "name that the server has to prove" },
 	{ .name = "policy", .type = OPT_WORD, FIELD(sess.policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
@@ -308,17 +290,11 @@ static const struct opt rows[] = {
 	  .help = "checksums of requests and answers" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = IN_FILE, .help = "socket for rtrsctl" },
-	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT|unix:PATH",
-	  .of = "an address", .call = check_metrics, .holds = IN_FILE,
-	  .help = "serve metrics over HTTP" },
+	{ OPT_ROW_METRICS(struct clt_conf) },
 	{ .name = "metrics-file", .type = OPT_OTHER, .call = set_metrics_file, .arg = "FILE",
 	  .holds = IN_FILE, .help = "write metrics to a file for node_exporter" },
-	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
-	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes",
-	  .holds = IN_FILE, .help = "a status page beside the metrics" },
-	{ .name = "metrics-host", .type = OPT_TEXT, FIELD(metrics_host), .arg = "NAME[,NAME...]",
-	  .of = "names", .call = check_metrics_host, .holds = IN_FILE,
-	  .help = "names of this machine in requests for metrics" },
+	{ OPT_ROW_METRICS_PAGE(struct clt_conf) },
+	{ OPT_ROW_METRICS_HOST(struct clt_conf) },
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
 	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",

@@ -80,6 +80,11 @@ struct clt_front {
 /* Paths of all files: one that two files have counts twice until they are compared. */
 #define CLT_CONF_PATHS_MAX (2 * CLT_PATHS_MAX)
 
+/* Options of a front end that is a program by itself (clt-argv.h). */
+struct clt_argv {
+	bool foreground, verbose, check;
+};
+
 struct clt_conf {
 	const struct clt_front *front;
 	const char *server;		/* of the first path; values belong to the caller and live
@@ -120,6 +125,7 @@ struct clt_conf {
 	const char *saved;		/* of clt_conf_again() */
 	struct opt_texts texts;		/* of the files, and absolute names */
 	const char *dir;		/* where the program was started; NULL: removed since */
+	struct clt_argv run;
 	struct clt_kept *kept;		/* clt_kept_open(); NULL: the session ends with its
 					 * process */
 	/* clt_conf_again(): what holds, whose keys and certificates these are; NULL: the start */

@@ -18,10 +18,10 @@
 #define PROBE_HELD_MS 5000
 
 /* Connect once.  0: connected, and @err is untouched; else the session is closed again. */
-static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, unsigned setup_ms,
-			 char err[CLT_FRONT_ERR])
+static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+			 unsigned setup_ms, char err[CLT_FRONT_ERR])
 {
-	int r = clt_start_run(start, conf, "-probe", true, setup_ms, err);
+	int r = clt_start_run(start, conf, suffix, true, setup_ms, err);
 
 	if (r < 0)
 		return r;
@@ -33,8 +33,8 @@ static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, u
 
 /* Connect, and again after learning that the device lacks an ability.  The device of the server may
  * lack an ability, too: the client sees a reset. */
-static int probe_connect(struct clt_start *start, const struct clt_conf *conf, unsigned setup_ms,
-			 char err[CLT_FRONT_ERR])
+static int probe_connect(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+			 unsigned setup_ms, char err[CLT_FRONT_ERR])
 {
 	char why[CLT_FRONT_ERR] = "";
 	bool reset = false, again;
@@ -43,7 +43,7 @@ static int probe_connect(struct clt_start *start, const struct clt_conf *conf, u
 
 	do {
 		known = frwr_lessons_count(&start->lessons);
-		r = probe_attempt(start, conf, setup_ms, why);
+		r = probe_attempt(start, conf, suffix, setup_ms, why);
 		again = frwr_lessons_count(&start->lessons) != known ||
 			(r == -ECONNRESET && !reset);
 		reset |= r == -ECONNRESET;
@@ -73,7 +73,7 @@ static void choosing_paths(const struct clt_conf *conf, struct clt_conf *choosin
 	}
 }
 
-static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
+static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 	char why[CLT_FRONT_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
@@ -89,7 +89,7 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 	if (rdma) {
 		clt_conf_choose(conf, rdma);
 		choosing_paths(conf, &choosing);
-		rdma_r = probe_connect(start, &choosing, CLT_PROBE_RDMA_MS, why);
+		rdma_r = probe_connect(start, &choosing, suffix, CLT_PROBE_RDMA_MS, why);
 		if (rdma_r == 0) {
 			log_info(where,
 				 "transport=auto: rdma, because an RDMA device reaches the server");
@@ -101,12 +101,18 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 		log_info(where, "transport=auto: tcp, because of rdma: %s", why);
 	else
 		log_warn(where, "transport=auto: tcp, because rdma fails: %s", why);
-	r = probe_connect(start, conf, 0, err);
+	r = probe_connect(start, conf, suffix, 0, err);
 	if (r < 0 && rdma_r == r && r == -ECONNREFUSED)		/* the same in other words */
 		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma, too)");
 	else if (r < 0 && rdma_r != -ENODEV && rdma_r != -EADDRNOTAVAIL)
 		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma: %s)", why);
 	return r;
+}
+
+int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
+{
+	return start->conf->automatic ? probe_auto(start, suffix, err) :
+					probe_connect(start, start->conf, suffix, 0, err);
 }
 
 /* Check for enough descriptors while the session of the probe is open, which needs as many as the
@@ -173,7 +179,7 @@ static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
 	int r;
 
 	do {
-		r = conf->automatic ? probe_auto(start, why) : probe_connect(start, conf, 0, why);
+		r = clt_probe_connect(start, "-probe", why);
 	} while (r < 0 && is_away(r) && conf->connect_timeout_ms != CLOCK_NEVER &&
 		 clock_now_ms() - start_ms < conf->connect_timeout_ms &&
 		 nanosleep(&nap, NULL) == 0);

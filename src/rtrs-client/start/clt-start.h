@@ -67,6 +67,11 @@ void clt_start_end(struct clt_start *start);
  * descriptors suffice for the session and not for a client. */
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR]);
 
+/* Start a session, whose name ends with @suffix, that is over when it is lost, and wait until it is
+ * up, with what the probe knows of transports and devices.  0, or -errno with @err and no session.
+ * clt_start_end() ends it.  Main thread; blocks. */
+int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR]);
+
 /* Functions for both the probe and the lasting session. */
 
 /* Start a session of @conf, whose name ends with @suffix, and wait for nothing.  @once, @setup_ms:

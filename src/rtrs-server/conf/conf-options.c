@@ -12,6 +12,7 @@
 #include "log.h"
 #include "rtrs-proto.h"
 #include "number.h"
+#include "opt-rows.h"
 #include "util.h"
 
 #define CONF_THREADS_MAX 256
@@ -158,16 +159,6 @@ static bool same_name(const void *a, const void *b)
 	return (!in_a->named && !in_b->named) || !strcmp(in_a->name, in_b->name);
 }
 
-static int check_metrics(void *arg, const char *text, char *why, size_t len)
-{
-	return metric_sock_check(text, why, len);
-}
-
-static int check_metrics_host(void *arg, const char *text, char *why, size_t len)
-{
-	return metric_host_check(text, why, len);
-}
-
 /* ---- values that change while the server runs ---- */
 
 static void set_log_level(const void *arg, void *program)
@@ -202,23 +193,14 @@ static const struct opt rows[] = {
 	  .arg = "ADDR[/BITS]|uid:USER|unix", .many = true, .holds = IN_FILE | OPT_AT_RUN_TIME,
 	  .carry_out = tell_allow, .help = "admit only these clients; repeatable" },
 	{ .group = "Encryption and keys",
-	  .name = "tls", .type = OPT_WORD, FIELD(tls.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, ASKED(tls.asked), .holds = IN_FILE,
-	  .help = "encrypt (default require with keys, else off)" },
-	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls.psk), .arg = "FILE", .of = "a file",
-	  .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
-	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls.certificates), .arg = "DIR",
-	  .of = "a directory", .holds = IN_FILE, .help = "X.509 certificates" },
+	  OPT_ROW_TLS(struct srv_conf, tls), .help = "encrypt" },
+	{ OPT_ROW_TLS_PSK(struct srv_conf, tls), .help = "pre-shared keys, NAME:KEY" },
+	{ OPT_ROW_TLS_CERTIFICATES(struct srv_conf, tls), .help = "X.509 certificates" },
 	{ .name = "tls-verify-peer", .type = OPT_FLAG, FIELD(tls.verify_peer), .holds = IN_FILE,
 	  .help = "ask clients for certificates" },
-	{ .name = "tls-ktls", .type = OPT_WORD, FIELD(tls.ktls), .words = fab_ktls_mode_names,
-	  .nwords = FAB_KTLS_MODES, .fallback = "off", .holds = IN_FILE,
-	  .help = "have the kernel encrypt" },
-	{ .name = "auth", .type = OPT_WORD, FIELD(auth.mode), .words = auth_mode_names,
-	  .nwords = AUTH_MODES, ASKED(auth.asked), .holds = IN_FILE,
-	  .help = "have clients prove keys (require with keys)" },
-	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth.psk), .arg = "FILE", .of = "a file",
-	  .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
+	{ OPT_ROW_TLS_KTLS(struct srv_conf, tls) },
+	{ OPT_ROW_AUTH(struct srv_conf, auth), .help = "have clients prove keys\n" },
+	{ OPT_ROW_AUTH_PSK(struct srv_conf, auth) },
 	{ .group = "Configuration",
 	  .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
 	  .holds = OPT_AT_START,
@@ -241,7 +223,7 @@ static const struct opt rows[] = {
 	  .most = CONF_THREADS_MAX, .holds = IN_FILE, .shown = "1 per 2 CPUs, at most 4",
 	  .help = "threads for IO" },
 	{ .name = "cpus", .type = OPT_OTHER, FIELD(cpus), .call = cpus_read, .arg = "LIST",
-	  .holds = IN_FILE, .help = "CPUs of these threads (default any)" },
+	  .holds = IN_FILE, .shown = "any", .help = "CPUs of these threads" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,
 	  .help = "busy-poll before sleeping" },
@@ -255,18 +237,17 @@ static const struct opt rows[] = {
 	  .help = "for all paths" },
 	{ .name = "max-memory", .type = OPT_SIZE, FIELD(max_memory), .arg = "SIZE",
 	  .least = 1u << 20, .most = CONF_MAX_MEMORY_MOST, .holds = IN_FILE,
-	  .shown = "half of the RAM",
-	  .help = "for all paths" },
+	  .shown = "half of the RAM, at most 16G", .help = "for all paths" },
 	{ .name = "setup-timeout", .type = OPT_NUMBER, FIELD(setup_timeout_ms), .arg = "SECONDS",
 	  .of = "seconds", .least = 1, .most = 3600, .scale = 1000, .fallback = "30",
 	  .holds = IN_FILE, .help = "limit for the set-up of a path" },
 	{ .group = "Dead clients",
 	  .name = "heartbeat", .type = OPT_NUMBER, FIELD(hb_interval_ms), .arg = "MILLISECONDS",
 	  .of = "milliseconds", .least = 100, .most = 60000,
-	  .holds = IN_FILE, .help = "interval of heartbeats\n(default 750; RDMA 5000)" },
+	  .holds = IN_FILE, .shown = "750; RDMA 5000", .help = "interval of heartbeats\n" },
 	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(hb_missed_max), .arg = "N",
-	  .least = 1, .most = 100, .shown = "", .holds = IN_FILE,
-	  .help = "unanswered ones until a path is lost\n(default 2; RDMA 5)" },
+	  .least = 1, .most = 100, .shown = "2; RDMA 5", .holds = IN_FILE,
+	  .help = "unanswered ones until a path is lost\n" },
 	{ .group = "State and control",
 	  .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir.path), .arg = "DIR",
 	  .of = "a directory", ASKED(state_dir.asked), .holds = IN_FILE,
@@ -274,19 +255,13 @@ static const struct opt rows[] = {
 	  .help = "records for the next server" },
 	{ .name = "control", .type = OPT_TEXT, FIELD(control.path), .arg = "PATH|none",
 	  .of = "a path", .special = "none", ASKED(control.asked),
-	  .holds = IN_FILE, .help = "socket for rtrsctl (in the same directory)" },
-	{ .group = "Metrics",
-	  .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",
-	  .of = "an address", .call = check_metrics, .holds = IN_FILE,
-	  .help = "serve metrics over HTTP" },
+	  .holds = IN_FILE, .shown = "in the same directory",
+	  .help = "socket for rtrsctl" },
+	{ .group = "Metrics", OPT_ROW_METRICS(struct srv_conf) },
 	{ .name = "metrics-file", .type = OPT_TEXT, FIELD(metrics_file), .arg = "FILE",
 	  .of = "a path", .holds = IN_FILE, .help = "write metrics to a file for node_exporter" },
-	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
-	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes",
-	  .holds = IN_FILE, .help = "a status page beside the metrics" },
-	{ .name = "metrics-host", .type = OPT_TEXT, FIELD(metrics_host), .arg = "NAME,...",
-	  .of = "names", .call = check_metrics_host, .holds = IN_FILE,
-	  .help = "more names of this machine for HTTP" },
+	{ OPT_ROW_METRICS_PAGE(struct srv_conf) },
+	{ OPT_ROW_METRICS_HOST(struct srv_conf) },
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .same = same_name, .arg = "NAME",
 	  .shown = "the first export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .group = "Start",
@@ -299,16 +274,17 @@ static const struct opt rows[] = {
 	{ .name = "strict", .type = OPT_FLAG, FIELD(strict), .holds = IN_FILE,
 	  .help = "do not start if an export fails" },
 	{ .name = "seccomp", .type = OPT_WORD, FIELD(seccomp), .words = srv_seccomp_names,
-	  .nwords = SRV_SECCOMP_N, .fallback = SECCOMP_DEFAULT, .holds = IN_FILE,
+	  .nwords = SRV_SECCOMP_N, .fallback = SECCOMP_DEFAULT,
+	  .shown = "on, if built with it", .holds = IN_FILE,
 	  .help = "filter system calls" },
 	{ .name = "ready-fd", .type = OPT_NUMBER, FIELD(ready_fd), .arg = "FD",
 	  .least = STDERR_FILENO + 1, .most = 65535, .call = check_ready_fd, .holds = OPT_AT_START,
 	  .instead = "the program that starts the server opens the descriptor",
 	  .help = "write a line to FD when ready" },
-	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .arg = "LEVEL",
-	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
+	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .words = log_level_names,
+	  .nwords = LOG_LEVELS, .fallback = "info",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
-	  .help = "error, warning, info or debug" },
+	  .help = "least important lines" },
 	{ .group = "Help", OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
