@@ -13,6 +13,14 @@ MANUALS = \
 	%D%/rtrsctl.8 \
 	$(NULL)
 
+# The line =item of an option, with its argument, range and default, is made of the program's row; the unit tests of the
+# rows refuse another one.  A page needs no program to be built.
+.PHONY: man-items
+man-items:
+	$(MAKE) check MAN_ITEMS=write TESTS='tests/unit/test-conf.crit tests/unit/test-clt-conf.crit \
+		tests/unit/test-gate-options.crit tests/unit/test-attach-options.crit \
+		tests/unit/test-bench-options.crit tests/unit/test-rtrsctl-args.crit'
+
 if HAVE_POD2MAN
 man_MANS += $(MANUALS)
 CLEANFILES += $(MANUALS)

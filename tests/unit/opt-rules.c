@@ -9,6 +9,7 @@
 #include "opt-rules.h"
 #include "unit.h"
 
+#define LETTERS "abcdefghijklmnopqrstuvwxyz-"
 #define for_each_row(row, table) \
 	for (const struct opt *row = (table)->rows; row < (table)->rows + (table)->n; row++)
 
@@ -66,6 +67,8 @@ static void check_row(const struct opt *row, size_t size)
 	cr_assert(row->holds & OPT_AT_START, "%s holds nowhere", row->name);
 	cr_assert_leq(row->offset + row->size, size, "%s", row->name);
 	cr_assert_eq(row->type == OPT_WORD, row->nwords > 0, "%s", row->name);
+	/* The help has the words, from which they are completed. */
+	cr_assert(!row->nwords || !row->arg, "%s", row->name);
 	cr_assert(row->type != OPT_TEXT || row->of, "%s", row->name);
 	cr_assert(row->type != OPT_OTHER || row->call, "%s", row->name);
 	cr_assert(!has_value(row) || row->arg || row->nwords, "%s has no argument", row->name);
@@ -223,124 +226,163 @@ static void check_help(const struct opt_table *t)
 
 /* ---- manual ---- */
 
-/* A file of the tree, to be freed. */
-static char *tree_file(const char *name)
+static FILE *tree_open(const char *name, const char *mode)
 {
 	const char *top = getenv("srcdir");
-	char *path, *text = NULL;
-	size_t size = 0;
+	char *path;
 	FILE *f;
 
 	cr_assert_geq(asprintf(&path, "%s/%s", top ? top : ".", name), 0);
-	f = fopen(path, "r");
+	f = fopen(path, mode);
 	cr_assert_not_null(f, "%s", path);
+	free(path);
+	return f;
+}
+
+/* A file of the tree, to be freed. */
+static char *tree_file(const char *name)
+{
+	FILE *f = tree_open(name, "r");
+	char *text = NULL;
+	size_t size = 0;
+
 	cr_assert_geq(getdelim(&text, &size, '\0', f), 0);
 	fclose(f);
-	free(path);
 	return text;
 }
 
-/* Copy into @buf the part of @pod, the manual, that is about @row: its =item, and the text as far
- * as the next.  Several items in a row share a text.  The marks B<>, C<>, I<> are left out, and
- * each blank is one. */
-static void manual_of(const char *pod, const struct opt_table *t, const struct opt *row, char *buf,
-		      size_t len)
+/* "C<off>|C<auto>", "I<PATH>|C<none>": all words, and names of others. */
+static void put_argument(FILE *out, const struct opt *row)
 {
-	char item[80];
-	const char *p, *end;
-	size_t n = 0;
+	char arg[192], *save, *part;
 
-	snprintf(item, sizeof(item), "B<%s%s", t->dashes, row->name);
-	for (p = strstr(pod, item); p; p = strstr(p + 1, item)) {
-		const char *line = p, *behind = p + strlen(item);
-
-		while (line > pod && line[-1] != '\n')
-			line--;
-		if (!strncmp(line, "=item ", 6) && *behind != '-' &&
-		    !islower((unsigned char)*behind))
-			break;
-	}
-	cr_assert_not_null(p, "the manual has no %s%s", t->dashes, row->name);
-	for (end = p; !strncmp(end, "=item", 5) || end == p;) {
-		end = strstr(end, "\n\n") + 2;
-	}
-	end = strstr(end, "\n=");
-	for (; p < end && n + 1 < len; p++) {
-		if (strchr("BCI", *p) && p[1] == '<')
-			p++;
-		else if (*p != '>' && !(isspace((unsigned char)*p) && n && buf[n - 1] == ' '))
-			buf[n++] = isspace((unsigned char)*p) ? ' ' : *p;
-	}
-	buf[n] = '\0';
+	opt_argument(row, arg, sizeof(arg));
+	for (part = strtok_r(arg, "|", &save); part; part = strtok_r(NULL, "|", &save))
+		fprintf(out, "%c<%s>%s", part[strspn(part, LETTERS "0123456789")] ? 'I' : 'C', part,
+			*save ? "|" : "");
 }
 
-/* A limit of 2^32 or more is none for people. */
-static void range_text(const struct opt *row, char *buf, size_t len)
+/* " (1 to 4096, default 1)".  A limit of 2^32, or of 2^60 bytes, is none for people. */
+static void put_values(FILE *out, const struct opt *row)
 {
+	const char *shown = row->shown && *row->shown ? row->shown : row->fallback, *sep = " (";
+	uint64_t none = row->type == OPT_SIZE ? UINT64_C(1) << 60 : UINT32_MAX;
 	char least[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX];
 
-	buf[0] = '\0';
-	if (!is_number(row) || row->most >= UINT32_MAX)
-		return;
-	if (row->type == OPT_SIZE)
-		snprintf(buf, len, "%s to %s", size_text(row->least, least),
-			 size_text(row->most, most));
-	else
-		snprintf(buf, len, "%" PRIu64 " to %" PRIu64, row->least, row->most);
+	if (row->type == OPT_SIZE && row->most < none)
+		fprintf(out, "%s%s to %s", sep, size_text(row->least, least),
+			size_text(row->most, most));
+	else if (is_number(row) && row->most < none)
+		fprintf(out, "%s%" PRIu64 " to %" PRIu64, sep, row->least, row->most);
+	else if (is_number(row) && row->least)
+		fprintf(out, "%sat least %" PRIu64, sep, row->least);
+	if (is_number(row) && (row->most < none || row->least))
+		sep = ", ";
+	if (row->step) {
+		fprintf(out, "%sa multiple of %s", sep, size_text(row->step, least));
+		sep = ", ";
+	}
+	if (shown)
+		fprintf(out, "%sdefault %s", sep, shown);
+	if (shown || *sep == ',')
+		fputc(')', out);
 }
 
-__attribute__((noinline))
-static void check_manual(const struct opt_table *t, const char *pod)
+/* The line =item of @row. */
+static void put_item(FILE *out, const struct opt_table *t, const struct opt *row)
 {
-	static char text[8192];
-	const char *shown, *end;
-	char range[80];
+	bool dashes = *t->dashes, value = has_value(row);
 
-	for_each_row(row, t) {
-		manual_of(pod, t, row, text, sizeof(text));
-		range_text(row, range, sizeof(range));
-		cr_assert_not_null(strstr(text, range),
-				   "the manual does not say that %s is from %s", row->name, range);
-		shown = row->fallback;
-		cr_assert(!shown || strstr(text, shown), "the manual has no default %s of %s",
-			  shown, row->name);
-		for (unsigned i = 0; i < row->nwords; i++)
-			cr_assert_not_null(strstr(text, row->words[i]),
-					   "the manual has no %s of %s", row->words[i], row->name);
-		cr_assert(!row->special || strstr(text, row->special), "%s", row->name);
-	}
-	/* And no option that is none. */
-	for (const char *p = strstr(pod, "=head1 OPTIONS"); p && (p = strstr(p, "\n=item B<--"));
-	     p++) {
-		end = strpbrk(p + 11, "=>[");
-		snprintf(text, sizeof(text), "%.*s", (int)(end - p - 11), p + 11);
-		cr_assert_not_null(opt_find(t, text), "the manual has an option %s", text);
-	}
+	fputs("=item ", out);
+	if (row->letter)
+		fprintf(out, "B<-%c>, ", row->letter);
+	fprintf(out, dashes ? "B<--%s>" : row->magic ? "[B<%s=>]" : "B<%s=>", row->name);
+	if (dashes && value)
+		fputs(row->optional ? "[=" : "=", out);
+	if (value)
+		put_argument(out, row);
+	if (row->optional)
+		fputc(']', out);
+	put_values(out, row);
+	fputc('\n', out);
 }
 
-/* ---- completion ---- */
-
-/* Options and "one|two" are completed as the help prints them; other words stand in the script. */
-__attribute__((noinline))
-static void check_completion(const struct opt_table *t, const char *script)
+/* Copy into @name that of the option of @line, an =item; false: it is about none. */
+static bool item_name(const struct opt_table *t, const char *line, char name[64])
 {
-	char words[256] = "{";
+	size_t n, dashes = strlen(t->dashes);
+	const char *p = line + 6;
 
-	for_each_row(row, t) {
-		if (row->type != OPT_WORD || !row->arg)
+	if (strncmp(line, "=item ", 6))
+		return false;
+	if (dashes && !strncmp(p, "B<-", 3) && p[3] != '-')
+		p = strstr(p, ", ") ? strstr(p, ", ") + 2 : "";
+	p += *p == '[';
+	if (strncmp(p, "B<", 2) || strncmp(p + 2, t->dashes, dashes))
+		return false;
+	p += 2 + dashes;
+	n = strspn(p, LETTERS);
+	snprintf(name, 64, "%.*s", (int)n, p);
+	return n && (dashes || p[n] == '=');
+}
+
+/* @pod, the manual @name, with the line =item of each row made anew; to be freed. */
+static char *with_items(const struct opt_table *t, const char *name, const char *pod)
+{
+	char *copy = strdup(pod), *rest = copy, *line, *text = NULL, option[64];
+	unsigned seen[OPT_ROWS_MAX] = { 0 };
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	while ((line = strsep(&rest, "\n"))) {
+		const struct opt *row;
+
+		if (!item_name(t, line, option)) {
+			fprintf(out, rest ? "%s\n" : "%s", line);
 			continue;
-		for (unsigned i = 0; i < row->nwords; i++)
-			snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s",
-				 i ? "," : "", row->words[i]);
-		strcat(words, "}");
-		cr_assert_not_null(strstr(script, words), "%s is not completed: %s", row->name,
-				   words);
+		}
+		row = opt_find(t, option);
+		cr_assert_not_null(row, "%s has an option %s", name, option);
+		seen[row - t->rows]++;
+		put_item(out, t, row);
 	}
+	fclose(out);
+	for_each_row(row, t)
+		cr_assert_eq(seen[row - t->rows], 1, "%s: %u items of %s", name,
+			     seen[row - t->rows], row->name);
+	free(copy);
+	return text;
+}
+
+/* Names, arguments, ranges and defaults stand in the lines =item of the manual as in the rows.
+ * With MAN_ITEMS=write they are written there: make man-items. */
+__attribute__((noinline))
+static void check_manual(const struct opt_table *t, const char *manual)
+{
+	char name[128], *pod, *text, *a, *b;
+	FILE *out;
+
+	snprintf(name, sizeof(name), "man/%s", manual);
+	pod = tree_file(name);
+	text = with_items(t, name, pod);
+	if (strcmp(pod, text) && getenv("MAN_ITEMS")) {
+		out = tree_open(name, "w");
+		fputs(text, out);
+		cr_assert_eq(fclose(out), 0);
+	} else if (strcmp(pod, text)) {
+		for (a = pod, b = text; *a == *b; a++)
+			b++;
+		while (b > text && b[-1] != '\n')
+			b--;
+		cr_assert_fail("%s: expected '%.*s', see make man-items", name,
+			       (int)strcspn(b, "\n"), b);
+	}
+	free(pod);
+	free(text);
 }
 
 void opt_rules(const struct opt_table *t, size_t size, const char *manual)
 {
-	char name[128], *pod, *script = tree_file("contrib/completion/rtrsctl");
 	void *conf = calloc(1, size);
 
 	check_names(t);
@@ -354,12 +396,6 @@ void opt_rules(const struct opt_table *t, size_t size, const char *manual)
 	}
 	opt_defaults(t, conf);	/* asserts that each default is allowed */
 	check_help(t);
-	snprintf(name, sizeof(name), "man/%s", manual);
-	pod = tree_file(name);
-	check_manual(t, pod);
-	if (*t->dashes)
-		check_completion(t, script);
-	free(pod);
-	free(script);
+	check_manual(t, manual);
 	free(conf);
 }

@@ -6,7 +6,7 @@
 #include "opt.h"
 
 /* Check @table, whose values go to a struct of @size bytes and whose options are in the manual
- * man/@manual: rows, help, manual, and, of an option with dashes, completion. */
+ * man/@manual: rows, help, manual. */
 void opt_rules(const struct opt_table *table, size_t size, const char *manual);
 
 #endif
