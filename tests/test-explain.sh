@@ -142,8 +142,8 @@ explains 1 disk psk:carol
 last 'from 127\.0\.0\.1 as psk:carol: no key has this name'
 explains 0 disk psk:bob@127.0.0.1
 last 'from 127\.0\.0\.1 as a client without a name: it does not authenticate'
-told "export 'mine': the server has no such export" bob mine
-told "export 'none': the server has no such export" bob none
+told "export 'mine' of server=.*: the server has no such export" bob mine
+told "export 'none' of server=.*: the server has no such export" bob none
 explains 1 mine psk:bob@127.0.0.1
 last 'from 127\.0\.0\.1 as psk:bob: open of mine as ro refused: .*; its allow does not contain 127\.0\.0\.1, psk:bob'
 told 'read-only on the server for this client, which its read-only= names' bob lists --rw=randwrite
