@@ -50,11 +50,17 @@ attach() {
 	disk=$(sed -n 's/^disk=//p' $state)
 }
 
-# attach_waits: in the background, until the process waits for the server; sets attacher.
+# daemon_waits: the daemon of the command $attacher waits for the server.  Until there is a daemon,
+# the state names the command itself.
+daemon_waits() {
+	listed "waits for server" && [ "$(attached_pid)" -ne $attacher ]
+}
+
+# attach_waits: in the background, until the daemon waits for the server; sets attacher.
 attach_waits() {
 	"$RTRS_ATTACH" --via="$via" "$host:$server_port/disk" disk0 "${keys[@]}" &
 	attacher=$!
-	wait_until "the process that waits for the server" listed "waits for server"
+	wait_until "the process that waits for the server" daemon_waits
 }
 
 attached_pid() {

@@ -26,7 +26,7 @@ nothing_left() {
 echo "a server that is not there: the device is listed, and ends with the command"
 "$RTRS_ATTACH" tcp://127.0.0.1:1/disk disk0 connect-timeout=forever 2>"$tmp/err" &
 attacher=$!
-wait_until "the process that waits" listed "waits for server"
+wait_until "the process that waits" daemon_waits
 early=$(attached_pid)
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
 grep "disk0: it is not attached yet: process $early waits for the server" "$tmp/err"
