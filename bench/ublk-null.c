@@ -6,8 +6,8 @@
  *
  * OPS is read or write; keys are those of rtrs-attach.  The kernel has DEPTH requests of BYTES at
  * random places in flight until COUNT were answered: a tag that is given back has its next request
- * at once.  Each call of the ring is a call into the real kernel, of an eventfd.  It copies no data,
- * as the real one does.  Prints IOPS, and the CPU time of one request in microseconds.
+ * at once.  Each call of the ring is a call into the real kernel, of an eventfd.  It copies no
+ * data, as the real one does.  Prints IOPS, and the CPU time of one request in microseconds.
  *
  * The ring belongs to the loop; the main thread waits for the end of the queue. */
 #include <config.h>

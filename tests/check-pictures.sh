@@ -11,7 +11,7 @@ same() {
 	shift
 	"$@" | cmp - "$picture" || { echo "$picture is not what the table says: make doc"; bad=1; }
 }
-for t in session path connection device handshake queue; do
+for t in session path connection service device handshake queue; do
 	same fsm-$t ./doc/fsm-dot $t
 done
 for t in path connection handshake lead; do

@@ -55,7 +55,7 @@ PY
 call() {
 	timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" "${@:2}"
 }
-# come_and_go [N]: clients of the gateway, each of which opens the export anew.
+# come_and_go [N]: clients of the gateway, each of which opens the export again.
 come_and_go() {
 	local i
 	for ((i = 0; i < ${1-3}; i++)); do

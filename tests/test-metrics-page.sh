@@ -3,7 +3,7 @@
 # The status page in a browser: what it shows is what rtrsctl tells, a path that is cut is bad, and
 # a name that is HTML stays text.
 #
-# PAGE_PICTURE=FILE test-metrics-page.sh draws doc/status-page.png anew: make page-picture.
+# PAGE_PICTURE=FILE test-metrics-page.sh draws doc/status-page.png again: make page-picture.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build

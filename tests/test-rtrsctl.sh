@@ -155,7 +155,7 @@ END
 stop_process "$nbdkit_pid"
 nbdkit_pid=$nbdkit1 uri=$uri1
 
-# Taken away from one who has it open: its requests fail, and who opens it anew has it.
+# Taken away from one who has it open: its requests fail, and who opens it again has it.
 nbdsh_run "$uri" <<'END'
 import subprocess
 

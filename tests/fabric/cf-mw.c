@@ -345,7 +345,7 @@ static struct end *second(struct rig *r, struct end **peer)
 	return b2;
 }
 
-/* m: a window of type 1 is good on each connection of the pd, can be bound anew on any, and a bind
+/* m: a window of type 1 is good on each connection of the pd, can be bound again on any, and a bind
  * to nothing takes it away. */
 void promise_m_t20_type_1(struct world *w)
 {

@@ -46,7 +46,7 @@ extern const char *provider_address;
 extern const bool provider_threads;
 /* Promise e: a missing receive is waited for instead of failing at once. */
 extern const bool provider_retries_rnr;
-/* A key can be revoked and its region filled anew; else a region is deregistered. */
+/* A key can be revoked and its region filled again; else a region is deregistered. */
 extern const bool provider_rereg;
 /* Its devices have windows of both types, and a test that does not find them is a failure. */
 extern const bool provider_windows;

@@ -102,7 +102,7 @@ static void reach(struct party *p, const uint8_t *bytes, size_t len)
 	must(copy);
 	if (len)
 		memcpy(copy, bytes, len);
-	/* An end that was over is not asked again: the other end may have begun anew by then. */
+	/* An end that was over is not asked again: the other end may have begun again by then. */
 	if (p->chap.state < AUTH_PROVEN) {
 		auth_chap_take(&p->chap, copy, len, &reply);
 		must(reply.len <= sizeof(reply.bytes));
@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			memcpy(msg.bytes + n, heard[fuzz_take(&in, 1) % nheard].bytes + n,
 			       sizeof(msg.bytes) - n);
 			break;
-		case 6:			/* both ends begin anew */
+		case 6:			/* both ends begin again */
 			if (nheard < MSGS)
 				begin(step + 1);
 			continue;

@@ -38,7 +38,7 @@ Test(clt_fsm, every_event_is_answered_in_every_state)
 }
 
 /* A session and a path end in their last state, from wherever they are, and stay there; but that a
- * path may be started anew. */
+ * path may be started again. */
 Test(clt_fsm, every_state_reaches_closed)
 {
 	for (unsigned i = 0; i < 2; i++) {

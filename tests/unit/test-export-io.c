@@ -490,7 +490,7 @@ static struct export *full_device(void)
 }
 
 /* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and
- * so do all others until the export is opened anew. */
+ * so do all others until the export is opened again. */
 Test(export_io, write_back_fails)
 {
 	struct export *ex = full_device();

@@ -267,7 +267,7 @@ Test(fab_service, has_no_watch)
 	expect_calls("PEG");
 }
 
-/* Stopped at any time, a service touches nothing, and begins anew. */
+/* Stopped at any time, a service touches nothing, and begins again. */
 Test(fab_service, stops)
 {
 	begin(&late, false);

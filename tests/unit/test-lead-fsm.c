@@ -57,7 +57,7 @@ Test(lead_fsm, a_kept_lock_is_given_back_later)
 	}
 }
 
-/* A server that was fenced opens the store anew before it tries to write again: by itself, or
+/* A server that was fenced opens the store again before it tries to write again: by itself, or
  * because an administrator gives the store another name. */
 Test(lead_fsm, no_way_from_fenced_but_anew)
 {

@@ -85,7 +85,7 @@ Test(top_rows, kept)
 		cr_assert_float_eq(aa->iops[i], 5 + i, 1e-6);
 }
 
-/* A program that ended is gone, with its rows, and begins anew when it is back. */
+/* A program that ended is gone, with its rows, and begins again when it is back. */
 Test(top_rows, gone)
 {
 	json_t *before = answer(1, 0, 0), *after = answer(2, 10, 0);
