@@ -53,7 +53,7 @@ attach() {
 # daemon_waits: the daemon of the command $attacher waits for the server.  Until there is a daemon,
 # the state names the command itself.
 daemon_waits() {
-	listed "waits for server" && [ "$(attached_pid)" -ne $attacher ]
+	listed "waits for server" && [ "$(attached_pid)" -ne "$attacher" ]
 }
 
 # attach_waits: in the background, until the daemon waits for the server; sets attacher.
@@ -88,6 +88,25 @@ descriptors() {
 
 size_is() {
 	[ "$(blockdev --getsize64 $node)" -eq "$1" ]
+}
+
+in_flight() {
+	[ "$(awk '{ print $9 }' "/sys/block/$disk/stat")" -gt 0 ]
+}
+
+# force_without_server: rtrs-detach --force while a reader waits for a server that has gone.  The
+# test says what nothing_left is.
+force_without_server() {
+	local reader
+
+	kill_process "$server_pid"
+	dd if=$node of=/dev/null bs=4k count=1 iflag=direct &
+	reader=$!
+	wait_until "a request that waits" in_flight
+	"$RTRS_DETACH" --force disk0
+	must_fail wait "$reader"
+	wait_until "the end of the disk" nothing_left
+	restart_server
 }
 
 # ---- load ----

@@ -100,10 +100,6 @@ try() {
 	wait_until "the end of the device" nothing_left
 }
 
-in_flight() {
-	[ "$(awk '{ print $9 }' "/sys/block/$disk/stat")" -gt 0 ]
-}
-
 # A larger export while a request waits for its storage: Linux 6.12 resizes when that has ended.
 grows() {
 	local pid

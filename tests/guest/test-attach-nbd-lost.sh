@@ -35,17 +35,7 @@ grep -q "/dev/$disk: device /dev/dm-[0-9]* (over) is on it" "$tmp/err" ||
 dmsetup remove over
 
 echo "by force, while requests wait for a server"
-kill_process "$server_pid"
-dd if=$node of=/dev/null bs=4k count=1 iflag=direct &
-reader=$!
-in_flight() {
-	[ "$(awk '{ print $9 }' "/sys/block/$disk/stat")" -gt 0 ]
-}
-wait_until "a request that waits" in_flight
-"$RTRS_DETACH" --force disk0
-must_fail wait $reader
-wait_until "the end of the disk" nothing_left
-restart_server
+force_without_server
 
 echo "again and again"
 held=$(descriptors "$server_pid")

@@ -90,17 +90,7 @@ must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
 grep -q "/dev/$disk: mounted at $tmp/mnt" "$tmp/err" ||
 	fail "the user is not named: $(cat "$tmp/err")"
 umount "$tmp/mnt"
-kill_process "$server_pid"
-dd if=$node of=/dev/null bs=4k count=1 iflag=direct &
-reader=$!
-in_flight() {
-	[ "$(awk '{ print $9 }' "/sys/block/$disk/stat")" -gt 0 ]
-}
-wait_until "a request that waits" in_flight
-"$RTRS_DETACH" --force disk0
-must_fail wait $reader
-wait_until "the end of the disk" nothing_left
-restart_server
+force_without_server
 attach
 kill_attached
 "$RTRS_DETACH" disk0
