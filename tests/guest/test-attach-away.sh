@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=240
+# guest: kernel=6.12 timeout=240 full
 # guest: kernel=7.3 timeout=240 full
 # rtrs-attach and rtrs-detach where somebody does not answer: the server, the process of the device,
 # or a rtrs-detach that was killed.  Nothing hangs, and the list is true.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=7.3 timeout=240 full
 # guest: kernel=6.12 timeout=240
-# guest: kernel=6.1 timeout=240
+# guest: kernel=6.1 timeout=240 full
 # Each cell of the matrix of peers over RDMA, once and quickly: the plugin with each kind of key on
 # our server with each --invalidate, the plugin on the kernel's server with each always_invalidate,
 # the kernel's client on our server, and the kernel's NBD client on the plugin.  In each data goes

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240
-# guest: kernel=6.1 timeout=240
+# guest: kernel=6.1 timeout=240 full
 # TLS in the kernel: IO through both programs with kTLS at both ends, at one of them, and without
 # the module.
 . ./tests/functions.sh
