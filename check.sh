@@ -3,7 +3,7 @@
 # Build and run all tests.  The last line counts them.  See tests/README.
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share kept auth soak"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share live kept auth soak"
 all_parts+=" mutants rbd lint packages fleet newest versions"
 
 usage() {
@@ -322,6 +322,9 @@ if [ $full = yes ]; then
 	wants share &&
 		one share "$build/$full_dir/sim-share.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
 			"$build/test-sim-share" random
+	wants live &&
+		one live "$build/$full_dir/sim-live.log" env \
+			"SIM_SEEDS=$((${SIM_SEEDS:-100000} / 8 + 1))" "$build/test-sim-live" random_sequences
 	wants kept &&
 		one kept "$build/$full_dir/sim-kept.log" env \
 			"SIM_SEEDS=$((${SIM_SEEDS:-100000} / 8 + 1))" "$build/test-sim-kept-random"

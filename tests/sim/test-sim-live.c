@@ -457,4 +457,4 @@ static void random_run(uint64_t seed)
 	end();
 }
 
-SIM_TEST(random_sequences) { sim_test_seeds("random_sequences, ", 1000, random_run); }
+SIM_TEST(random_sequences) { sim_test_seeds("random_sequences, ", 300, random_run); }

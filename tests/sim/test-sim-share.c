@@ -306,7 +306,7 @@ static void run_seed(uint64_t seed)
 }
 
 /* The random runs. */
-SIM_TEST(random) { sim_test_seeds("random ", 2000, run_seed); }
+SIM_TEST(random) { sim_test_seeds("random ", 500, run_seed); }
 
 /* ---- by hand ---- */
 
