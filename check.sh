@@ -71,18 +71,23 @@ done
 # Whatever a path may have in it is tried by what --full builds.
 full_dir="full, all of it"
 
-passed=0 failed=0 skipped=0 results=() endings=() failures=() counted_s=0
+passed=0 failed=0 skipped=0 results=() endings=() failures=() counted_s=0 kernels_pid=''
 
 # minutes SECONDS
 minutes() {
 	printf '%d:%02d min' $(($1 / 60)) $(($1 % 60))
 }
 
+# took TEXT: what was done since the last one, and how long that took.
+took() {
+	results+=("$(printf '%-12s ' "$1")$(minutes $((SECONDS - counted_s)))")
+	counted_s=$SECONDS
+}
+
 # count NAME PASSED FAILED SKIPPED: of what was done since the last one.
 count() {
 	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-	results+=("$(printf '%-12s %4d passed, %d failed, %d skipped, ' "$@")$(minutes $((SECONDS - counted_s)))")
-	counted_s=$SECONDS
+	took "$(printf '%-12s %4d passed, %d failed, %d skipped,' "$@")"
 }
 
 # ending LOG: where a failed test gave up, by its own words or by its trace; else its last lines.
@@ -137,6 +142,20 @@ suite() {
 			"$(sed -n 's/^SKIP: //p' "$dir/${test%.sh}.log" | head -n 1)"
 	done
 	count "$name" "$@"
+}
+
+# guests_wanted: their packages, and in the background the kernels of the selection, which take the
+# network for longer than the processor.  What is not there in the end make check-guest makes, or
+# says why not: where there are no guests their tests are skipped, and counted.
+guests_wanted() {
+	local cache=${GUEST_CACHE:-$top/tests/guest/cache} series
+
+	# shellcheck disable=SC2086 # a list of words
+	( install_packages $packages_guest ) || { say "Guests cannot be had here."; return; }
+	( cd "$build" && for series in 6.1 6.12; do
+		nice -n 19 "$top/tests/guest/prepare.sh" $series "$cache/$series"
+	done ) >"$build/kernels.log" 2>&1 </dev/null &
+	kernels_pid=$!
 }
 
 # denials DIR: counts what the filters of all servers of the tests in DIR denied: nothing.
@@ -263,19 +282,20 @@ debian() {
 	install_packages $packages
 	( install_packages $packages_wanted ) || say "The build does without: $packages_wanted"
 }
+took packages
 build_tree --enable-gcc-warnings
-results+=("$(printf '%-12s ' build)$(minutes $SECONDS)")
-counted_s=$SECONDS
+took build
+! wants guests || guests_wanted
 # Other parts run what this one builds.
-wants check || quietly "$build/programs.log" make -C "$build" -j"$(nproc)" check TESTS= ||
+quietly "$build/programs.log" make -C "$build" -j"$(nproc)" check TESTS= ||
 	die "the tests do not build"
+took programs
 wants check && suite check "$build" check && denials "$build"
 wants quickstart && one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 [ $full = yes ] || export GUEST_SELECTION=yes
 if wants guests; then
-	# Where there are no guests their tests are skipped, and counted.
-	# shellcheck disable=SC2086 # a list of words
-	( install_packages $packages_guest ) || say "Guests cannot be had here."
+	[ -z "$kernels_pid" ] || wait "$kernels_pid" || say "see $build/kernels.log"
+	took kernels
 	suite guests "$build" check-guest
 fi
 
@@ -354,6 +374,6 @@ fi
 [ ${#endings[@]} -eq 0 ] || printf '%s\n' "${endings[@]}"
 printf '\n'
 [ ${#failures[@]} -eq 0 ] || printf '%s\n' "${failures[@]}" ''
-[ ${#results[@]} -eq 1 ] || printf '%s\n' "${results[@]}"
+printf '%s\n' "${results[@]}"
 printf '%d passed, %d failed, %d skipped, %s\n' "$passed" "$failed" "$skipped" "$(minutes $SECONDS)"
 [ "$failed" -eq 0 ]
