@@ -82,20 +82,17 @@ done
 osd_thaw
 wait_until "the osd" osd_is_up
 
-# All images are let go of together: one after the other they would take more than $TIMEOUT_S s.
-start_server --control "$tmp/control" --state-dir "$tmp/s2" "${images[@]}"
+# All images are let go of together: one after the other they would take more than $TIMEOUT_S s.  One
+# that is removed meanwhile from another server is let go of, too, and that server goes on.
+start_server --control "$tmp/all.ctl" --state-dir "$tmp/s2" "${images[@]:1}"
+all_pid=$server_pid all_log=$server_log
+start_server --control "$tmp/control" --state-dir "$tmp/s3" "a=$(image_spec a)" mem=mem:8M
 osd_freeze
-kill -TERM "$server_pid"
-expect_exit "$server_pid" 0
-[ "$(grep -c "the cluster has not answered for $let_go_s s: the image will be closed" \
-	"$server_log")" -eq ${#images[@]} ]
-
-# One that is removed is let go of after a while, and the server goes on.
-osd_thaw
-wait_until "the osd" osd_is_up
-start_server --control "$tmp/control" --state-dir "$tmp/s2" "a=$(image_spec a)" mem=mem:8M
-osd_freeze
+kill -TERM "$all_pid"
 rtrsctl export remove a
+expect_exit "$all_pid" 0
+[ "$(grep -c "the cluster has not answered for $let_go_s s: the image will be closed" \
+	"$all_log")" -eq $((${#images[@]} - 1)) ]
 wait_line "$server_log" "a: 'rbd:rbd/a': the cluster has not answered for $let_go_s s"
 rtrsctl export add other=mem:8M
 osd_thaw
@@ -111,31 +108,48 @@ for name in i j k l; do
 	image $name 8M
 done
 shared() {
-	start_server --control "$tmp/control" --state-dir "$tmp/s.$1" \
-		--listen "unix:$tmp/shared.sock" "$1=$(image_spec $1),shared=yes"
+	start_server --control "$tmp/control.$1" --state-dir "$tmp/s.$1" \
+		--listen "unix:$tmp/$1.sock" "$1=$(image_spec $1),shared=yes"
 }
-ends_while() {
-	kill -TERM "$server_pid"
-	expect_exit "$server_pid" 0
-	grep "the server stops, and has waited for the cluster, $1, for $let_go_s s: another" \
-		"$server_log"
+# waits LOG IMAGE FOR-WHAT
+waits() { wait_line "$1" "$2: 'rbd:rbd/$2': waiting for the cluster, $3"; }
+# gives_back IMAGE: the last writer goes while the osd stands still.
+gives_back() {
+	shared $1
+	start_gateway "server=unix:$tmp/$1.sock" export=$1
+	rm -f "$tmp/hold"
+	mkfifo "$tmp/hold"
+	nbdsh -u "nbd+unix:///$1?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' \
+		-c 'open("'"$tmp/hold"'").read()' &
+	exec {hold}>"$tmp/hold"		# the client has written
+	must_fail unlocked $1
+	osd_freeze
+	exec {hold}>&-
+}
+# ends_by_itself PID LOG FOR-WHAT
+ends_by_itself() {
+	expect_exit "$1" 0
+	grep "the server stops, and has waited for the cluster, $3, for $let_go_s s: another" "$2"
 	# The image is the call's, and nobody waits for its end.
-	must_fail grep -E 'the cluster has not answered|has taken the store over' "$server_log"
+	must_fail grep -E 'the cluster has not answered|has taken the store over' "$2"
 }
-waits() { wait_line "$server_log" "$1: 'rbd:rbd/$1': waiting for the cluster, $2"; }
 shared i
-osd_freeze
-"$top_builddir/rtrs-bench" --rw=randwrite "unix:$tmp/shared.sock" i >"$tmp/bench" 2>&1 &
+takes_pid=$server_pid takes_log=$server_log
+gives_back k
+"$top_builddir/rtrs-bench" --rw=randwrite "unix:$tmp/i.sock" i >"$tmp/bench" 2>&1 &
 bench=$!
-waits i 'for its lock'
-ends_while 'for its lock'
+waits "$takes_log" i 'for its lock'
+waits "$server_log" k 'to give its lock back'
+kill -TERM "$takes_pid" "$server_pid"
+ends_by_itself "$takes_pid" "$takes_log" 'for its lock'
+ends_by_itself "$server_pid" "$server_log" 'to give its lock back'
 expect_exit $bench 1
 osd_thaw
 wait_until "the osd" osd_is_up
 
 # A client waits on when the cluster is silent for longer than the server lets an OPEN wait.
 shared j
-start_gateway "server=unix:$tmp/shared.sock"
+start_gateway "server=unix:$tmp/j.sock"
 osd_freeze
 nbdsh -u "nbd+unix:///j?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
 client=$!
@@ -145,27 +159,10 @@ expect_exit $client 0
 stop_process "$gateway_pid"
 stop_server "$server_pid"
 
-# gives_back IMAGE: the last writer goes while the osd stands still.
-gives_back() {
-	shared $1
-	start_gateway "server=unix:$tmp/shared.sock" export=$1
-	rm -f "$tmp/hold"
-	mkfifo "$tmp/hold"
-	nbdsh -u "nbd+unix:///$1?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' \
-		-c 'open("'"$tmp/hold"'").read()' &
-	exec {hold}>"$tmp/hold"		# the client has written
-	must_fail unlocked $1
-	osd_freeze
-	exec {hold}>&-
-	waits $1 'to give its lock back'
-}
-gives_back k
-ends_while 'to give its lock back'
-osd_thaw
-wait_until "the osd" osd_is_up
 # A cluster that answers in time has the lock back when the server has ended, and no other server
 # has to wait for it.
 gives_back l
+waits "$server_log" l 'to give its lock back'
 kill -TERM "$server_pid"
 pause 1
 osd_thaw
