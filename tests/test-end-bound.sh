@@ -3,18 +3,21 @@
 # SIGTERM ends rtrs-server, rtrs-nbd and rtrs-bench although a thread of theirs never goes on (a
 # debugger holds it): after a minute, with a line that tells what they have waited for.  A second
 # SIGTERM ends them at once.  Requests that a server holds for ever fail before that minute is over,
-# and rtrs-nbd closes their connections in good order.
+# and rtrs-nbd closes their connections in good order.  So do those that the storage of a server
+# holds, in nbdkit.
 . ./tests/functions.sh
-requires_server; requires_gateway; requires_root
+. "$top_srcdir/tests/storage.sh"
+requires_server; requires_gateway; requires_plugin; requires_root
 requires_plain_build
 requires qemu-io --version
+requires nbdsh --version
 TIMEOUT_S=$((TIMEOUT_S + 90))
 
 truncate -s 64M "$tmp/disk"
 mkfifo "$tmp/commands"
 truncate -s 64M "$tmp/disk2"
 start_server --threads 2 "disk=$tmp/disk" "disk2=$tmp/disk2"
-server=127.0.0.1:$server_port
+server=127.0.0.1:$server_port silent_server=$server_pid
 
 # thread PID NAME: the thread of that name, which may have to begin.
 thread() {
@@ -97,6 +100,40 @@ for pid in "$held_server" "$held_nbd" "$held_bench"; do
 	expect_exit "$pid" 143
 done
 
+# nbdkit, while the storage of a server that lives holds a request.  What was answered before is
+# there.
+truncate -s 1M "$tmp/image"
+mkfifo "$tmp/held" "$tmp/ended"
+held_fs "$tmp/image"
+start_server "disk=$tmp/mnt/disk"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk io-timeout=forever
+tmp=$tmp nbdsh_run "$uri" <<'END' &
+import os, socket
+
+h.pwrite(b"a" * 512, 0)
+holder = socket.socket(socket.AF_UNIX)
+holder.connect(os.environ["tmp"] + "/held.sock")
+assert holder.recv(1) == b"H"
+write = h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"b" * 512)), 512)
+h.poll(0)
+assert holder.recv(1) == b"W"
+with open(os.environ["tmp"] + "/held", "w") as f:
+    f.write("held\n")
+try:
+    while not h.aio_command_completed(write):
+        h.poll(-1)
+except nbd.Error as e:
+    assert e.errno == "EIO", e
+else:
+    raise SystemExit("answered by nobody")
+h.shutdown()
+with open(os.environ["tmp"] + "/ended") as f:
+    assert f.readline() == "ended\n"
+END
+client=$!
+read -r -t "$TIMEOUT_S" word <"$tmp/held"
+[ "$word" = held ]
+
 # The server of the others lives, and answers no IO.
 start_gateway_as waits-nbd disk; waits_nbd=$pid
 timeout "$TIMEOUT_S" qemu-io -r -f raw "nbd+unix:///disk?socket=$tmp/waits-nbd.sock" \
@@ -107,8 +144,8 @@ echo 'read 0 4k' >&8
 wait_line "$tmp/qemu-io.log" 'read 4096/4096'
 start_bench_as waits-bench; waits_bench=$pid
 start_held
-for t in "/proc/$server_pid/task"/*; do
-	[ "${t##*/}" = "$server_pid" ] || threads+=("${t##*/}")
+for t in "/proc/$silent_server/task"/*; do
+	[ "${t##*/}" = "$silent_server" ] || threads+=("${t##*/}")
 done
 hold "${threads[@]}"
 echo 'read 0 4k' >&8
@@ -117,7 +154,7 @@ in_flight() {
 		grep -q '"inflight":1'
 }
 wait_until "the read to be in flight" in_flight
-for pid in "$held_server" "$held_nbd" "$held_bench" "$waits_nbd" "$waits_bench"; do
+for pid in "$held_server" "$held_nbd" "$held_bench" "$waits_nbd" "$waits_bench" "$nbdkit_pid"; do
 	kill -TERM "$pid"
 done
 expect_exit "$waits_nbd" 0
@@ -127,6 +164,13 @@ for name in nbd bench; do
 done
 grep 'requests are still in flight at the end' "$tmp/waits-nbd.log"
 grep '1 request had no answer when rtrs-nbd stopped' "$tmp/waits-nbd.log"
+expect_exit "$nbdkit_pid" 0
+grep 'requests are still in flight at the end' "$nbdkit_log"
+must_fail grep 'no sign of life' "$nbdkit_log"
+echo ended >"$tmp/ended"
+expect_exit "$client" 0
+stop_server "$server_pid"
+[ "$(head -c 512 "$tmp/image" | tr -d a | wc -c)" = 0 ]
 wait_line "$tmp/held-server.log" 'error: shutdown has taken 60 s: .* for '
 wait_line "$tmp/held-nbd.log" 'shutdown has taken 60 s: .* for its threads'
 wait_line "$tmp/held-bench.log" 'shutdown has taken 60 s: .* for requests in flight'
