@@ -54,7 +54,7 @@ detach_refuses 1 "no-such-disk: it is not attached$" no-such-disk
 
 # States of devices, without any device.
 [ "$IN_NAMESPACE" = yes ] || skip "the rest needs a mount namespace"
-mount -t tmpfs tmpfs /run
+mount -t tmpfs -o size=1M tmpfs /run
 states=/run/rtrs/attach
 mkdir -p $states
 
@@ -132,6 +132,16 @@ state left pid=$another
 wait_until "the signal" test -e "$tmp/signal"
 kill -0 $another || fail "the signal went to a process that had the number"
 listed left "goes when unused"
+
+# A full /run keeps no device: the wish goes into the page that the state has.
+state left pid=$serving
+head -c 64M /dev/zero >/run/fill 2>/dev/null || true
+must_fail cp $states/left /run/more 2>"$tmp/err"
+grep 'No space left' "$tmp/err"
+"$RTRS_DETACH" --lazy left
+grep '^wish=2$' $states/left
+listed left "goes when unused"
+rm /run/fill /run/more
 
 # A unit waits for what is missing at its start: it says so once, and reads its files again.
 printf '%s\n' 'server = 127.0.0.1' 'export = disk' 'connect-timeout = forever' >"$tmp/unit.conf"

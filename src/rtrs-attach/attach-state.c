@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of /run/rtrs/attach.  A reader finds the old state or the new one, because a file is
- * replaced as a whole. */
+ * replaced as a whole; only a full file system has the file written over (overwrite()). */
 #include <config.h>
 
 #include "attach-state.h"
@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,22 @@ int attach_state_read(struct attach_state *s, const char *name, char *err, size_
 	return 0;
 }
 
+/* Put the @n bytes of @text in the place of what the file @path has.  A state fits into the page
+ * that the file has already.  A shorter text ends with empty lines. */
+static int overwrite(const char *path, const char *text, size_t n)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_free_ char *page = malloc(STATE_MAX);
+	struct stat st;
+
+	if (!page || fd < 0 || fstat(fd, &st) < 0 || n > STATE_MAX || st.st_size > STATE_MAX)
+		return -ENOSPC;
+	memset(page, '\n', STATE_MAX);
+	memcpy(page, text, n);
+	n = MAX(n, (size_t)st.st_size);
+	return pwrite(fd, page, n, 0) == (ssize_t)n ? 0 : -ENOSPC;
+}
+
 int attach_state_write(const struct attach_state *s, char *err, size_t len)
 {
 	_cleanup_free_ char *path = path_of(s->name, ""), *text = NULL;
@@ -245,6 +262,9 @@ int attach_state_write(const struct attach_state *s, char *err, size_t len)
 	}
 	if (r == 0)
 		r = plain_file_write(path, text, n, why, sizeof(why));
+	/* A device must not stay for want of room: the wish of rtrs-detach is a digit. */
+	if (r == -ENOSPC && overwrite(path, text, n) == 0)
+		return 0;
 	if (r < 0)
 		snprintf(err, len, "%s: %s", path ? path : ATTACH_DIRECTORY, why);
 	return r;
