@@ -255,12 +255,20 @@ SIM_TEST(shrinks_while_it_is_open)
 	CHECK(world_write(c, SMALL - 512, 1024, 2) == -EIO);
 	CHECK(world_read(c, SMALL, 4096, 2) == -EIO);
 	CHECK(world_read(c, WORLD_DISK_SIZE - 512, 512, 2) == -EIO);
+	/* The log has a line for each new size, however often somebody looks. */
+	world_forget(w);
+	CHECK(open_again() == -EMEDIUMTYPE && !world_traced(w, "has shrunk"));
+	sim_disk_resize(world_disk(w), SMALL / 2);
 	CHECK(open_again() == -EMEDIUMTYPE);
+	CHECK(world_traced(w, "export has shrunk: 262144 bytes"));
 	CHECK(world_flush(c) == 0);
 	/* As it was. */
 	sim_disk_resize(world_disk(w), WORLD_DISK_SIZE);
 	CHECK(open_again() == 0);
 	CHECK(world_write(c, WORLD_DISK_SIZE - 512, 512, 3) == 0);
+	world_forget(w);
+	sim_disk_resize(world_disk(w), SMALL / 2);
+	CHECK(open_again() == -EMEDIUMTYPE && world_traced(w, "has shrunk"));
 }
 
 /* Everybody has closed it: then it is as small as it is. */
@@ -361,6 +369,12 @@ SIM_TEST(refuses_to_tell)
 	srv.no_open = -EACCES;
 	CHECK(open_again() == 0 && size() == WORLD_DISK_SIZE);
 	CHECK(world_traced(w, "its size cannot be read: Permission denied"));
+	world_forget(w);
+	CHECK(open_again() == 0 && !world_traced(w, "its size cannot be read"));
+	srv.no_open = 0;
+	CHECK(open_again() == 0);
+	srv.no_open = -EACCES;
+	CHECK(open_again() == 0 && world_traced(w, "its size cannot be read"));
 	srv.no_open = 0;
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	raw_end();
@@ -378,6 +392,8 @@ SIM_TEST(server_has_closed_it)
 	CHECK(open_again() == 0);
 	CHECK(srv.nopens == 2 && !sess->devs[1][0]);
 	CHECK(world_traced(w, "is not open on the server any more"));
+	world_forget(w);
+	CHECK(open_again() == 0 && !world_traced(w, "is not open on the server any more"));
 	sess->devs[0][0] = '\0';
 	CHECK(world_write(c, 0, 4096, 1) == -ENOTCONN);
 	dev_close(world_client_dev(c));

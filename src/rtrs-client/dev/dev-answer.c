@@ -19,12 +19,14 @@ int dev_answer_size(struct dev *dev, uint64_t size)
 	uint64_t was = atomic_load(&dev->size);
 
 	if (size < was) {
-		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_RESIZED), dev->name,
-			  "export has shrunk: %llu bytes instead of %llu: "
-			  "no other client can open it until all clients have closed it",
-			  (unsigned long long)size, (unsigned long long)was);
+		if (dev_look_is_news(dev, (int64_t)(was - size)))
+			log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_RESIZED), dev->name,
+				  "export has shrunk: %llu bytes instead of %llu: "
+				  "no other client can open it until all clients have closed it",
+				  (unsigned long long)size, (unsigned long long)was);
 		return -EMEDIUMTYPE;
 	}
+	dev_look_is_news(dev, 0);
 	if (size > was)
 		log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, EXPORT_RESIZED), dev->name,
 			  "export has grown: %llu bytes instead of %llu", (unsigned long long)size,

@@ -76,6 +76,7 @@ struct dev {
 	struct dev_ctl look;		/* of dev_look(), as the next two */
 	struct list lookers, looking;	/* dev_open_req.link: requests for the next look, and
 					 * for the look in flight */
+	int64_t look_said;		/* by dev_look_is_news() */
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
 	void (*answered)(struct dev *dev, int r);	/* of dev_settle() */
 	int error;			/* 0 or -errno of the last answer */
@@ -100,6 +101,18 @@ struct dev {
 static inline bool dev_is_in(const struct dev *dev, unsigned states)
 {
 	return 1u << atomic_load(&dev->state) & states;
+}
+
+/* True if @what, which a look at @dev has found, differs from what the look before has found: a
+ * front end may look again and again.  The bytes that the export has lost, DEV_LOOK_CLOSED, or the
+ * -errno of the look; 0: all is well. */
+#define DEV_LOOK_CLOSED INT64_MIN
+static inline bool dev_look_is_news(struct dev *dev, int64_t what)
+{
+	bool is_news = dev->look_said != what;
+
+	dev->look_said = what;
+	return is_news;
 }
 
 /* True if the server has another file under the name of @dev, which is not used. */

@@ -91,7 +91,7 @@ static void close_stray(struct dev *dev, uint32_t id)
 {
 	if (atomic_load(&dev->clt->features))
 		dev_life_event(dev, DEV_EV_RENAMED);
-	else
+	else if (dev_look_is_news(dev, DEV_LOOK_CLOSED))
 		log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
 			  "is not open on the server any more: "
 			  "requests fail until all clients have closed it");
@@ -106,7 +106,7 @@ static void look_done(struct dev_ctl *ctl)
 
 	if (r == 0)
 		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
-	if (r != 0 && r != -ECONNABORTED)
+	if (r != 0 && r != -ECONNABORTED && dev_look_is_news(dev, r))
 		log_warn(dev->name, "its size cannot be read: %s", strerror(-r));
 	/* In another epoch the answer is about another handle. */
 	if (r != 0 || !is_current(dev) || ctl->epoch != dev->open_epoch)
