@@ -13,7 +13,6 @@
 #include "attach.h"
 #include "clt-export.h"
 #include "log.h"
-#include "number.h"
 
 static void size_answered(struct clt_export_req *req)
 {
@@ -49,7 +48,7 @@ void attach_size_take(struct attach *a)
 {
 	struct attach_size *s = &a->size;
 	uint64_t size = dev_size(a->dev);
-	char text[SIZE_TEXT_MAX], err[256];
+	char err[256];
 	int r;
 
 	take_answer(s);
@@ -61,21 +60,20 @@ void attach_size_take(struct attach *a)
 	/* An error is one line, and no line at each look. */
 	s->told = size;
 	if (r < 0)
-		log_warn(NULL, "the export has %s now: %s", size_text(size, text), err);
+		log_warn(NULL, "the export has %llu bytes now: %s", (unsigned long long)size, err);
 	else if (r == 0)
 		attach_size_helped(a, 0);
 }
 
 void attach_size_helped(const struct attach *a, int status)
 {
-	char text[SIZE_TEXT_MAX];
+	unsigned long long size = a->size.told;
 
-	size_text(a->size.told, text);
 	if (status == 0)
-		log_info(NULL, "/dev/%s has %s now", a->state.disk, text);
+		log_info(NULL, "/dev/%s has %llu bytes now", a->state.disk, size);
 	else
-		log_warn(NULL, "the export has %s now: the kernel does not resize /dev/%s: %s",
-			 text, a->state.disk, strerror(status));
+		log_warn(NULL, "the export has %llu bytes now: the kernel does not resize /dev/%s: "
+			 "%s", size, a->state.disk, strerror(status));
 }
 
 void attach_size_end(struct attach *a)
