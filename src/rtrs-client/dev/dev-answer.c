@@ -212,8 +212,12 @@ static const char *why_errno(int status)
 		return "read-only on the server (mode=auto or mode=ro would take it)";
 	case -ENOENT:
 		return "the server has no such export for this client";
-	case -EMEDIUMTYPE:
-		return "shrunk while other clients here have it open";
+	case -EMEDIUMTYPE:		/* dev_answer_size(), dev_compare() */
+		return "shrunk, or with other blocks or another write cache than its users here "
+		       "have opened (the log says which)";
+	case -ESTALE:			/* dev_compare() */
+		return "another file has its name, or the server is another host (the log says "
+		       "which)";
 	case -EAGAIN: case -ENODEV:
 		return "the server cannot open its storage now (\"rtrsctl doctor\" there says why)";
 	case -EOPNOTSUPP:		/* dev_ctl_open() */
