@@ -712,6 +712,8 @@ static void restart_with_depth(uint32_t depth)
 	struct world_io *io[24];
 
 	start();
+	for (unsigned i = 0; i < 10; i++)	/* receives that are not posted again yet */
+		CHECK(world_write(c, 0, 512, 1) == 0);
 	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 100);
 	world_run_ms(w, 10);
@@ -724,6 +726,7 @@ static void restart_with_depth(uint32_t depth)
 	world_ios_start(c, RNBD_OP_WRITE, io, ARRAY_SIZE(io), 1);
 	CHECK(world_ios_end(io, ARRAY_SIZE(io), 0, 0, 5000));
 	CHECK(world_blocks_are(c, ARRAY_SIZE(io), 1));
+	CHECK(!world_traced(w, "no receive is posted"));
 }
 
 SIM_TEST(p05_restart_with_less_depth) { restart_with_depth(5); }

@@ -185,10 +185,6 @@ static void con_repost_consumed(struct clt_con *con)
 {
 	struct ibv_recv_wr wr[REPOST_BATCH], *next = NULL;
 
-	if (con->consumed == 1) {	/* at depth 1 each time: no chain is to be made */
-		con->consumed = 0;
-		con_repost(con, NULL);
-	}
 	while (con->consumed) {
 		struct ibv_recv_wr *w = &wr[--con->consumed];
 
@@ -198,13 +194,13 @@ static void con_repost_consumed(struct clt_con *con)
 		w->num_sge = 0;
 		next = w;
 	}
-	if (next && fab_post_recv(con->fab, next) < 0)
+	if (fab_post_recv(con->fab, next) < 0)
 		clt_tx_lost(con);
 }
 
-/* The receive @recv, or an empty one, was consumed: post it again, at the end of the dispatch at
- * the latest.  An attempt without windows has a spare receive for each permit, so the server finds
- * one for each request, although other threads send meanwhile. */
+/* The receive @recv, or an empty one, was consumed: post it again, an empty one with others.  An
+ * attempt without windows has a spare receive for each permit, so the server finds one for each
+ * request meanwhile. */
 static void con_consumed(struct clt_con *con, struct clt_recv *recv)
 {
 	const struct clt_attempt *att = con->att;
@@ -254,6 +250,7 @@ int clt_rx_post(struct clt_con *con, unsigned n)
 	bool sized = con->att->new_rkey || con->att->digest != CLT_DIGEST_NONE;
 
 	con->recv_cqe.done = clt_wc_recv;
+	con->consumed = 0;		/* those of the last attempt are gone with it */
 	con->nrecvs = sized ? n : 0;
 	if (sized) {
 		con->recvs = calloc(n, sizeof(*con->recvs));
@@ -287,13 +284,9 @@ int clt_rx_poll(struct clt_con *con, int budget)
 
 	clt_wait_batch_begin(con->att->io->wait);
 	n = fab_dispatch(con->fab, budget);
-	if (n == -ENOTCONN) {
-		con->consumed = 0;	/* the next attempt posts all of its receives */
+	if (n == -ENOTCONN)
 		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid,
 			    fab_conn_cause(con->fab));
-	} else {
-		con_repost_consumed(con);
-	}
 	clt_wait_batch_end(con->att->io->wait);
 	if (atomic_exchange(&con->has_inv, false))
 		clt_tx_flush(con);
