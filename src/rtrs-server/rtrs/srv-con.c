@@ -187,12 +187,14 @@ static int con_poll(struct fab_service *service, int budget)
 	int n;
 
 	con->now_ns = 0;
-	con->consumed = 0;
 	n = fab_dispatch(service->fab, budget);
+	if (con->consumed < SRV_SPARE_RECVS || srv_con_dead(con))
+		return n;
 	/* ORDER: before the answers of this pass, so before the client may send more requests than
 	 * it had in flight. */
-	if (con->consumed && !srv_con_dead(con) && srv_con_post_empty(con, con->consumed))
+	if (srv_con_post_empty(con, con->consumed))
 		srv_con_fail(con, "cannot post receives");
+	con->consumed = 0;
 	return n;
 }
 

@@ -31,6 +31,9 @@ struct srv_req;
 struct srv_thread;
 
 #define SRV_CAUSE_LEN 240
+/* Receives beyond one for each request in flight, so that consumed ones are posted together.  The
+ * queue of a device has room for them: SRV_SEND_MARGIN. */
+#define SRV_SPARE_RECVS 16u
 
 /* From SRV_CON_DEAD on answers can go nowhere and are dropped; from SRV_CON_DRAINED on nothing
  * completes. */
@@ -89,8 +92,8 @@ struct srv_con {
 	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
 	uint64_t now_ns;		/* of the running poll; 0: clock not read yet */
-	unsigned consumed;		/* receives of the running poll, which are posted again at
-					 * its end */
+	unsigned consumed;		/* receives to be posted again, behind a poll fewer than
+					 * SRV_SPARE_RECVS */
 	struct loop_timer trim_timer;	/* srv-trim.c */
 	uint32_t trim_next;		/* the chunk that the round looks at next */
 	uint64_t trim_due_ns;		/* the first chunk of the next round; UINT64_MAX: none */

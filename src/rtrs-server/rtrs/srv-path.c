@@ -124,7 +124,7 @@ static void path_serve(void *object)
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
 
-		rc = srv_con_post_empty(path->cons[cid], n);
+		rc = srv_con_post_empty(path->cons[cid], n + SRV_SPARE_RECVS);
 		if (rc) {
 			srv_path_fail(path, "cannot post receives on connection %u: %s", cid,
 				      strerror(-rc));

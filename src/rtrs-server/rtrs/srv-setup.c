@@ -137,7 +137,7 @@ static void setup_queues(const struct srv *srv, uint16_t cid, const struct srv_c
 	const struct frwr_load load = { .server = true, .mode = windows ? FRWR_MW1 : FRWR_STATIC };
 	unsigned depth = srv->geom.queue_depth, per_req = frwr_wr_per_req(&load);
 
-	attr->max_recv_wr = (cid ? depth : service_recvs) + 1;
+	attr->max_recv_wr = (cid ? depth : service_recvs) + SRV_SPARE_RECVS + 1;
 	attr->max_send_wr = per_req * (cid ? depth : MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH));
 	if (windows && !cid)	/* the first keys, all at once */
 		attr->max_send_wr = MAX(attr->max_send_wr, depth);
@@ -155,7 +155,7 @@ static size_t setup_con_memory(const struct srv *srv, const struct fab_conn *con
 	if (fab_query_device(conn, &device))
 		return 0;
 	load = geom_load(srv, &device);
-	queues.max_recv_wr = srv->geom.queue_depth + 1;
+	queues.max_recv_wr = srv->geom.queue_depth + SRV_SPARE_RECVS + 1;
 	queues.max_send_wr = frwr_wr_per_req(&load) * load.queue_depth + load.spare_wr;
 	return sizeof(struct srv_con) + fab_qp_memory(conn, &queues);
 }
@@ -173,7 +173,8 @@ static int setup_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *
 	path->device_port = attr.port;
 	/* A queue is longer than three times the depth (frwr_sizing()), and each user message has
 	 * a chunk.  So a short queue, too, has room for all messages and the heartbeats. */
-	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
+	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH,
+				  attr.max_qp_wr - SRV_SPARE_RECVS - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
 	if (!path->cons || srv_req_alloc(path))
 		return -ENOMEM;
