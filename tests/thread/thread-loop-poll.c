@@ -130,6 +130,29 @@ static void start_fickle(struct loop_msg *msg)
 	loop_watch_events(&fickle, POLLIN);
 }
 
+/* ---- a timer beside a descriptor that is always ready ---- */
+
+static struct loop_watch busy;
+
+static bool ready_busy(struct loop_watch *w)
+{
+	return false;
+}
+
+static void expired_busy(struct loop_timer *t)
+{
+	loop_unwatch(&busy);
+	sem_post(&done);
+}
+
+static void start_busy(struct loop_msg *msg)
+{
+	busy = (struct loop_watch){ .fd = pair[0], .events = POLLIN, .ready = ready_busy };
+	check(!loop_watch(loop, &busy));
+	loop_timer_init(&timer, expired_busy);
+	loop_timer_set(loop, &timer, clock_now_ms() + 20);
+}
+
 /* ---- many at once ---- */
 
 #define MANY 100
@@ -200,6 +223,9 @@ int main(void)
 	loop_post(loop, &msg);
 	sem_wait(&done);
 	check(told == 3);
+	loop_msg_init(&msg, start_busy);	/* the byte is still there */
+	loop_post(loop, &msg);
+	sem_wait(&done);
 	loop_msg_init(&msg, start_many);
 	loop_post(loop, &msg);
 	sem_wait(&done);

@@ -32,6 +32,7 @@ struct loop_poll {
 	pthread_t thread;
 	struct loop_msg stop_msg;
 	bool stopped;
+	bool due;			/* timers may be: the wait has ended by time, or was none */
 	int epfd;
 	struct list changed;		/* struct loop_watch.change: events != asked, perhaps */
 	struct list run;		/* struct loop_watch.link: ready() is due */
@@ -152,10 +153,12 @@ static bool wait_events(struct loop_poll *lp)
 {
 	struct epoll_event ev[EVENTS];
 	bool posted = false;
-	int n;
+	int sleep_ms, n;
 
 	tell_changes(lp);
-	n = epoll_wait(lp->epfd, ev, EVENTS, pass_sleep_ms(lp));
+	sleep_ms = pass_sleep_ms(lp);
+	n = epoll_wait(lp->epfd, ev, EVENTS, sleep_ms);
+	lp->due = !n || !sleep_ms;
 	for (int i = 0; i < n; i++) {
 		struct loop_watch *w = ev[i].data.ptr;
 
@@ -203,7 +206,8 @@ static void poll_pass(struct loop_poll *lp)
 	run_ready(lp);
 	if (posted)
 		loop_run_inbox(&lp->loop);
-	loop_run_timers(&lp->loop, clock_now_ms());
+	if (lp->due)
+		loop_run_timers(&lp->loop, clock_now_ms());
 	loop_run_tasks(&lp->loop);
 	run_closed(lp);
 }
