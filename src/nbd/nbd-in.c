@@ -334,11 +334,10 @@ static bool in_take(struct nbd_conn *conn)
 
 bool nbd_in_reads(const struct nbd_conn *conn)
 {
-	bool negotiates = conn->state == NBD_CONN_NEGOTIATES && conn->out_state == NBD_OUT_READY;
-
 	return conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
 	       conn->securing == NBD_SECURING_NOT &&
-	       (negotiates || conn->state == NBD_CONN_SERVES);
+	       (conn->state == NBD_CONN_SERVES ||
+		(conn->state == NBD_CONN_NEGOTIATES && conn->out_state == NBD_OUT_READY));
 }
 
 int nbd_in_run(struct nbd_conn *conn)

@@ -202,20 +202,21 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 
 /* Memory ahead belongs to no request, and none comes back from it: it does not count as the
  * first. */
-static bool is_full(const struct nbd_conn *conn, size_t len)
+static bool is_full(const struct nbd_conn *conn, size_t size)
 {
-	return conn->npieces && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;
+	return conn->npieces && conn->memory + size > NBD_CONN_MEMORY;
 }
 
 /* A piece for @conn, which holds @held bytes as far as its share is concerned. */
 static void *piece_within(struct nbd_conn *conn, size_t held, size_t len)
 {
+	size_t size = nbd_mem_size(len);
 	void *piece = NULL;
 
-	if (!is_full(conn, len) && may_have_memory(conn, held, nbd_mem_size(len)))
+	if (!is_full(conn, size) && may_have_memory(conn, held, size))
 		piece = nbd_mem_get(&conn->pool, len);
 	if (piece)
-		conn->memory += nbd_mem_size(len);
+		conn->memory += size;
 	return piece;
 }
 
@@ -262,7 +263,7 @@ bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 	if (piece)
 		nbd_req_piece_set(q, piece, len);
 	else
-		conn->pause = is_full(conn, len) ? NBD_PAUSE_FULL : NBD_PAUSE_MEMORY;
+		conn->pause = is_full(conn, nbd_mem_size(len)) ? NBD_PAUSE_FULL : NBD_PAUSE_MEMORY;
 	return piece;
 }
 
