@@ -317,7 +317,7 @@ struct clt_con {
 	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind the
 					 * handler */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
-	unsigned consumed;		/* poll role: empty receives to be posted again */
+	unsigned due;			/* poll role: empty receives to be posted */
 	struct clt_recv *recvs;		/* with messages in answers: [nrecvs] */
 	struct ibv_mr *recvs_mr;
 	unsigned nrecvs;

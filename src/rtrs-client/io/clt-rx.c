@@ -163,30 +163,22 @@ static void con_rsp(struct clt_con *con, const struct rtrs_msg_rsp *msg, const s
 		con_answer(con, wc->imm_data, msg);
 }
 
-static void con_repost(struct clt_con *con, struct clt_recv *recv)
+static void con_post_sized(struct clt_con *con, struct clt_recv *recv)
 {
-	struct ibv_sge sge;
-	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&con->recv_cqe };
+	struct ibv_sge sge = { (uintptr_t)&recv->msg, sizeof(recv->msg), con->recvs_mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&recv->cqe, .sg_list = &sge, .num_sge = 1 };
 
-	if (recv) {
-		sge.addr = (uintptr_t)&recv->msg;
-		sge.length = sizeof(recv->msg);
-		sge.lkey = con->recvs_mr->lkey;
-		wr.wr_id = (uintptr_t)&recv->cqe;
-		wr.sg_list = &sge;
-		wr.num_sge = 1;
-	}
 	if (fab_post_recv(con->fab, &wr) < 0)
 		clt_tx_lost(con);
 }
 
-/* Post the consumed empty receives again, with one call. */
-static void con_repost_consumed(struct clt_con *con)
+/* Post the empty receives that are due, with one call. */
+static void con_post_empty(struct clt_con *con)
 {
 	struct ibv_recv_wr wr[REPOST_BATCH], *next = NULL;
 
-	while (con->consumed) {
-		struct ibv_recv_wr *w = &wr[--con->consumed];
+	while (con->due) {
+		struct ibv_recv_wr *w = &wr[--con->due];
 
 		w->wr_id = (uintptr_t)&con->recv_cqe;
 		w->next = next;
@@ -198,17 +190,17 @@ static void con_repost_consumed(struct clt_con *con)
 		clt_tx_lost(con);
 }
 
-/* The receive @recv, or an empty one, was consumed: post it again, an empty one with others.  An
- * attempt without windows has a spare receive for each permit, so the server finds one for each
- * request meanwhile. */
-static void con_consumed(struct clt_con *con, struct clt_recv *recv)
+/* Post the receive @recv, or an empty one, which goes with others.  An attempt without windows has
+ * a spare receive for each permit, so the server finds one for each request meanwhile. */
+static void con_post_recv(struct clt_con *con, struct clt_recv *recv)
 {
 	const struct clt_attempt *att = con->att;
+	unsigned batch = clt_key_is_window(att->mode) ? 1 : MIN(att->depth, REPOST_BATCH);
 
-	if (recv || clt_key_is_window(att->mode))
-		con_repost(con, recv);
-	else if (++con->consumed == MIN(att->depth, REPOST_BATCH))
-		con_repost_consumed(con);
+	if (recv)
+		con_post_sized(con, recv);
+	else if (++con->due == batch)
+		con_post_empty(con);
 }
 
 static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
@@ -222,7 +214,7 @@ static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ib
 	rtrs_hb_rx(&con->att->hb);
 	if (recv)
 		msg = recv->msg;
-	con_consumed(con, recv);
+	con_post_recv(con, recv);
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		con_imm(con, wc->imm_data);
 	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
@@ -250,7 +242,7 @@ int clt_rx_post(struct clt_con *con, unsigned n)
 	bool sized = con->att->new_rkey || con->att->digest != CLT_DIGEST_NONE;
 
 	con->recv_cqe.done = clt_wc_recv;
-	con->consumed = 0;		/* those of the last attempt are gone with it */
+	con->due = 0;		/* those of the last attempt are gone with it */
 	con->nrecvs = sized ? n : 0;
 	if (sized) {
 		con->recvs = calloc(n, sizeof(*con->recvs));
@@ -264,7 +256,7 @@ int clt_rx_post(struct clt_con *con, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (sized)
 			con->recvs[i].cqe.done = clt_wc_recv_rkey;
-		con_repost(con, sized ? &con->recvs[i] : NULL);
+		con_post_recv(con, sized ? &con->recvs[i] : NULL);
 	}
 	return 0;
 }
