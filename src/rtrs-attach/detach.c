@@ -82,6 +82,41 @@ static int complain_used(const struct attach_state *s)
 	return -1;
 }
 
+/* True if the device has gone, or goes within a moment. */
+static bool goes(const struct attach_state *s)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+	uint64_t since_ms = clock_now_ms();
+	struct attach_state now;
+
+	do {
+		now = *s;
+		if (driver_find(&now) == -ENODEV)
+			return true;
+	} while (clock_now_ms() - since_ms < USERS_WAIT_MS && nanosleep(&nap, NULL) == 0);
+	return false;
+}
+
+/* May the device be removed, for which attach_users_keep_out() has returned @fd?  0, or -1 with a
+ * line on stderr. */
+static int look_for_users(const struct attach_state *s, int fd)
+{
+	bool is_used = fd < 0 && attach_users(s->disk, NULL);
+	char err[256];
+
+	/* Another rtrs-detach may have kept this one out, and have removed the device since. */
+	if (fd >= 0 || (fd == -EBUSY && !is_used && goes(s)))
+		return 0;
+	if (fd == -EBUSY || is_used)
+		return complain_used(s);
+	/* The disk has gone, or its node alone has, and nobody uses it. */
+	if (fd == -ENOENT || fd == -ENXIO || fd == -ENODEV)
+		return 0;
+	snprintf(err, sizeof(err), "/dev/%s cannot be opened, and so not be flushed: %s", s->disk,
+		 strerror(-fd));
+	return complain(s->name, err);
+}
+
 /* Wait until the process of the device has ended.  Returns the lock, or -errno. */
 static int wait_for_process(const char *name)
 {
@@ -215,10 +250,11 @@ static int detach_one(const char *name, const void *arg)
 	if (find(&s, name, err, sizeof(err)) < 0)
 		return complain(name, err);
 	/* ORDER: this may wait for the process of the device, which needs the lock. */
-	if (!o->force && !o->lazy && *s.disk)
+	if (!o->force && !o->lazy && *s.disk) {
 		fd = attach_users_keep_out(s.disk, USERS_WAIT_MS);
-	if (fd == -EBUSY)
-		return complain_used(&s);
+		if (look_for_users(&s, fd) < 0)
+			return -1;
+	}
 	lock = attach_state_lock(name, err, sizeof(err));
 	if (lock < 0 && lock != -EWOULDBLOCK) {
 		if (fd >= 0)

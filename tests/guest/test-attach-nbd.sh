@@ -87,6 +87,11 @@ end_loads
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
 grep -q "/dev/nbd0: mounted at $tmp/mnt" "$tmp/err" ||
 	fail "the user is not named: $(cat "$tmp/err")"
+echo "in use, and its node is lost"
+mv /dev/nbd0 /dev/lost
+must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
+grep "/dev/nbd0: mounted at $tmp/mnt" "$tmp/err"
+mv /dev/lost /dev/nbd0
 "$RTRS_DETACH" --lazy disk0
 listed "goes when unused" || fail "it is not listed as leaving"
 umount "$tmp/mnt"
@@ -143,6 +148,18 @@ nbd-client -d /dev/nbd0
 expect_exit $attacher 1
 grep -q "was removed by another program" "$tmp/log" || fail "the log does not say why it ends"
 detached || fail "it is still there"
+
+# Two at once: no user is named that is not there.
+for _ in {1..5}; do
+	attach
+	"$RTRS_DETACH" disk0 2>"$tmp/err.1" &
+	detacher=$!
+	"$RTRS_DETACH" disk0 2>"$tmp/err.2" || true
+	wait $detacher || true
+	cat "$tmp/err.1" "$tmp/err.2"
+	must_fail grep "cannot see" "$tmp/err.1" "$tmp/err.2"
+	detached || fail "it is still there"
+done
 
 # All of several.
 attach
