@@ -151,7 +151,6 @@ cleanup_fn stop_process $waiter
 wait_line "$tmp/waits" "left is attached already, by another process .*; trying again$"
 kill -HUP $waiter
 echo 'colour = red' >>"$tmp/unit.conf"
-kill -HUP $waiter
 wait_line "$tmp/waits" "unit.conf:4: .*colour"
 expect_exit $waiter 2
 [ "$(grep -c 'trying again' "$tmp/waits")" -eq 1 ] || fail "it does not say it once"

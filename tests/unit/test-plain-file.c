@@ -5,7 +5,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "plain-file.h"
 #include "process.h"
@@ -88,6 +92,42 @@ Test(plain_file, threads_left_up_to_the_limit)
 		ends(i);
 	answers = true;
 	cr_assert_eq(load(0), -ENOENT, "%s", why);
+}
+
+static char growing[] = "/tmp/test-plain-file.XXXXXX";
+static unsigned grows;		/* the next reads that somebody writes to @growing before */
+
+ssize_t read(int fd, void *buf, size_t n)
+{
+	if (grows) {
+		int writer = open(growing, O_WRONLY | O_APPEND);
+
+		grows--;
+		cr_assert_eq(write(writer, "+", 1), 1);
+		close(writer);
+	}
+	return syscall(SYS_read, fd, buf, n);
+}
+
+/* Somebody edits a file while it is read: it is read again, and not for ever. */
+Test(plain_file, grows_while_it_is_read)
+{
+	struct plain_file file;
+	int fd = mkstemp(growing);
+
+	answers = true;
+	cr_assert_eq(write(fd, "text", 4), 4);
+	grows = 2;
+	cr_assert_eq(plain_file_load(growing, 4096, &file, why, sizeof(why)), 0, "%s", why);
+	cr_assert_str_eq(file.text, "text++");
+	plain_file_free(&file);
+	grows = 1000;
+	cr_assert_eq(plain_file_load(growing, 4096, &file, why, sizeof(why)), -EAGAIN);
+	cr_assert_gt(grows, 900u);
+	grows = 0;
+	cr_assert(strstr(why, "has grown"), "%s", why);
+	close(fd);
+	unlink(growing);
 }
 
 /* Writing and removing have the same bound as reading, and nobody goes where a writer waits. */

@@ -19,6 +19,7 @@
 #include "worker.h"
 
 #define WHY_MAX 128
+#define READ_TRIES 4			/* of a file that somebody writes meanwhile */
 #define NEW_SUFFIX ".tmp"		/* node_exporter reads names that end in .prom */
 
 struct task {
@@ -210,13 +211,22 @@ static int read_open(struct task *task, int fd)
 	return read_up_to(task, fd, most);
 }
 
-static void read_file(struct task *task)
+static int read_once(struct task *task)
 {
 	/* O_NONBLOCK: a FIFO without a writer does not stop open().  For a regular file the flag
 	 * means nothing. */
 	_cleanup_close_ int fd = open(task->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-	task->rc = fd < 0 ? -errno : read_open(task, fd);
+	return fd < 0 ? -errno : read_open(task, fd);
+}
+
+static void read_file(struct task *task)
+{
+	task->rc = -EAGAIN;
+	for (unsigned i = 0; i < READ_TRIES && task->rc == -EAGAIN; i++) {
+		plain_file_free(&task->file);
+		task->rc = read_once(task);
+	}
 }
 
 int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len)

@@ -29,8 +29,9 @@ struct plain_file {
 
 /* Read all of @path, at most @max bytes, into @file, for plain_file_free().  0; or -errno with the
  * reason in @err, without the name of the file, and @file is empty: -EINVAL if @path is no regular
- * file, -EFBIG if there is more, -ETIMEDOUT if its file system does not answer, -EBUSY if too many
- * do not, -ECANCELED if the end of the program has begun. */
+ * file, -EFBIG if there is more, -EAGAIN if it grows each time that it is read, -ETIMEDOUT if its
+ * file system does not answer, -EBUSY if too many do not, -ECANCELED if the end of the program has
+ * begun. */
 int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len);
 /* Wipe and free the bytes of @file. */
 void plain_file_free(struct plain_file *file);
