@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Resolve 127.0.0.1 with getaddrinfo(3) and with rdma_getaddrinfo(3), for a connection to it and for
- * listening at it. */
+/* Resolve 127.0.0.1 with getaddrinfo(3) and with rdma_getaddrinfo(3), for a connection to it and
+ * for listening at it. */
 #include <errno.h>
 #include <netdb.h>
 #include <rdma/rdma_cma.h>

@@ -326,7 +326,7 @@ static bool item_name(const struct opt_table *t, const char *line, char name[64]
 	return n && (dashes || p[n] == '=');
 }
 
-/* @pod, the manual @name, with the line =item of each row made anew; to be freed. */
+/* @pod, the manual @name, with the line =item of each row as the row has it; to be freed. */
 static char *with_items(const struct opt_table *t, const char *name, const char *pod)
 {
 	char *copy = strdup(pod), *rest = copy, *line, *text = NULL, option[64];

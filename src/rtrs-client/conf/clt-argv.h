@@ -2,7 +2,7 @@
 /* The command line of a front end that is a program by itself: its options, and words, some of
  * which are parameters.
  *
- * What is wrong is a line on stderr.  Functions return -1: go on; else the exit status.  Main
+ * Each mistake is a line on stderr.  Functions return -1: go on; else the exit status.  Main
  * thread. */
 #ifndef CLT_ARGV_H
 #define CLT_ARGV_H
