@@ -89,9 +89,13 @@ grep -q "LISTEN_PID .1.: expected $own_pid, the process of rtrs-nbd: the sockets
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/own.sock")" = 4194304 ]
 stop_process "$own_pid"
 
-# A daemon: the command ends when clients can come.
+# A daemon: the command ends when clients can come, and a lock of the caller is not the daemon's.
+exec 9>"$tmp/lock"
+flock 9
 timeout "$TIMEOUT_S" "$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" "$server" export=disk \
 	</dev/null
+exec 9>&-
+flock --nonblock "$tmp/lock" true || fail "the daemon holds a lock of its caller"
 daemon_pid=$(cat "$tmp/daemon.pid")
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/daemon.sock")" = 4194304 ]
 [ "$(readlink "/proc/$daemon_pid/cwd")" = / ]

@@ -308,6 +308,7 @@ void secret_no_core_file(void)
  * ends before the daemon is ready ends the daemon. */
 
 static int ready_fd = -1;		/* of the daemon, until it is ready */
+static fd_set inherited;		/* descriptors of the caller of the program */
 
 /* The parent: returns the exit status. */
 static int wait_ready(int fd)
@@ -348,12 +349,28 @@ int daemon_begin(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
+/* Each descriptor that this program opens has FD_CLOEXEC.  One without the flag was open before
+ * execve(), which closes those that have it. */
+static void find_inherited(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < FD_SETSIZE; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			FD_SET(fd, &inherited);
+	}
+}
+
 void daemon_ready(void)
 {
 	int null;
 
 	if (ready_fd < 0)
 		return;
+	for (int fd = STDERR_FILENO + 1; fd < FD_SETSIZE; fd++) {
+		if (FD_ISSET(fd, &inherited))
+			close(fd);
+	}
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
@@ -383,6 +400,7 @@ static void daemon_log(enum log_level level, const char *line)
 void daemon_log_init(const char *program, enum log_level level)
 {
 	log_program = program;
+	find_inherited();
 	log_init(daemon_log, level);
 }
 

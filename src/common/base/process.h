@@ -157,10 +157,12 @@ void machine_limit(struct machine *m, const char *root);
  * before sends the child SIGTERM.  Before any thread runs.  0, or -errno with nothing forked. */
 int daemon_begin(void);
 /* Let the parent end, because the daemon is ready.  From now on the standard descriptors of the
- * daemon are /dev/null.  Without a parent: nothing. */
+ * daemon are /dev/null, and those that the program had when it was started are closed: a lock or a
+ * device of the caller is not for the daemon to hold.  Without a parent: nothing. */
 void daemon_ready(void);
 
-/* log_init() of such a program: lines go to stderr, with its name in front. */
+/* log_init() of such a program, before it opens anything that its children inherit: lines go to
+ * stderr, with its name in front. */
 void daemon_log_init(const char *program, enum log_level level);
 /* From now on lines go to the system log, because the daemon is ready.  @subject, which outlives
  * the log, comes in front of them; NULL: nothing. */
