@@ -63,7 +63,7 @@ HOMES = {
     "metric_file": "metrics", "auth_key": "auth-creds", "auth_conn": "auth-creds",
     "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
     "who": "names", "export_line": "export-spec", "doctor_proc": "doctor-note",
-    "doctor_tool": "doctor-note",
+    "doctor_tool": "doctor-note", "srv_flap": "srv-log", "srv_flaps": "srv-log",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "clock.h"
-#include "srv-flaps.h"
+#include "srv-log.h"
 #include "srv-sess.h"
 #include "util.h"
 

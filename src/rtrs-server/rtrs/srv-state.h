@@ -25,7 +25,6 @@
 #include "rtrs-req.h"
 #include "srv-auth.h"
 #include "srv-drr.h"
-#include "srv-flaps.h"
 #include "srv-log.h"
 #include "srv-ops.h"
 #include "srv-pool.h"
