@@ -83,7 +83,7 @@ enum rtrs_refusal srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth
 /* End the passes of keys that are gone. */
 void srv_pass_drop_old(struct srv *srv);
 
-/* ---- srv-keys.c: the keys of clients, and the certificates, while the server runs ---- */
+/* ---- srv-pass.c too: the keys of clients, and the certificates, while the server runs ---- */
 
 /* Other files take effect for the handshakes that follow, and the paths of a key that was removed,
  * or of a certificate that would not pass any more, are ended. */

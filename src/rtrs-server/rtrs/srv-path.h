@@ -108,7 +108,7 @@ struct srv_path {
 	struct fab_identity transport;	/* what its first connection has proven; constant */
 	char identity[FAB_IDENTITY_LEN];	/* who the client is, by messages or by @transport;
 						 * constant */
-	uint64_t key;			/* that has proven @identity (srv-keys.c); 0: none */
+	uint64_t key;			/* that has proven @identity (srv-pass.c); 0: none */
 	int64_t key_since_s;
 	uint8_t conn_key[32];		/* CONNECTING, of a client that is proven by messages */
 	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
