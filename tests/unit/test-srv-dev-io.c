@@ -6,8 +6,8 @@
 #include <linux/ioprio.h>
 
 #include "export.h"
-#include "srv-dev-io.h"
 #include "srv-export.h"
+#include "srv-rnbd-state.h"
 
 #define SECTORS 2048ull
 

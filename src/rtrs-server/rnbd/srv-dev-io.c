@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "export.h"
-#include "srv-dev-io.h"
 #include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-rnbd-state.h"

@@ -3,7 +3,7 @@
  * errors are answers.  A closing handle (srv-open.h) still counts for sharing (doc/protocol.md
  * 8.7).
  *   - An OPEN first waits for a look at the path of the export, and for the present size
- *     (srv-size.h).
+ *     (srv-size.c).
  *   - An OPEN that only a closing handle forbids waits for the end of this handle, at most
  *     SRV_OPEN_TIMEOUT.
  *   - So does an OPEN by the next process of the client of that handle, in any mode

@@ -3,6 +3,7 @@
 #ifndef SRV_RNBD_STATE_H
 #define SRV_RNBD_STATE_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +14,8 @@
 #include "counter.h"
 #include "export-io.h"
 #include "export.h"
+#include "list.h"
+#include "rnbd-msg.h"
 #include "srv-chunk.h"
 #include "srv-dev.h"
 #include "srv-limit.h"
@@ -20,7 +23,6 @@
 #include "srv-pool.h"
 #include "srv-req.h"
 #include "srv-sess.h"
-#include "srv-size.h"
 #include "srv-state.h"
 #include "util.h"
 
@@ -116,6 +118,20 @@ static inline unsigned srv_rnbd_ver(const struct srv_sess *sess)
 	return atomic_load_explicit(&srv_rnbd_sess(sess)->ver, memory_order_relaxed);
 }
 
+/* A wait for an answer about an export (srv-size.c). */
+struct srv_size_waiter {
+	enum export_question question;
+	struct srv_path *path;		/* whose failure ends the wait; NULL: none */
+	bool spares_openers;		/* leave a smaller size in ex->found while clients have the
+					 * export open */
+	void (*then)(struct srv_size_waiter *w);
+	/* private */
+	struct list link;
+	struct export *ex;
+	unsigned turn;
+	uint64_t deadline_ms;
+};
+
 /* srv_ops.req_size */
 struct srv_rnbd_req {
 	struct srv_req base;		/* first */
@@ -161,6 +177,73 @@ static inline struct srv_req *srv_sized_req(struct srv_size_waiter *w)
 {
 	return &container_of(w, struct srv_rnbd_req, size)->base;
 }
+
+/* ---- srv-dev-io.c: RNBD's IO message to an operation of the storage; thread of the request's
+ * connection ---- */
+
+/* Checks of device, mode and range, private memory (doc/protocol.md 8.4, 8.5; doc/decisions.md
+ * D8). */
+
+/* True if @op changes the data of an export. */
+static inline bool srv_dev_io_modifies(enum rnbd_io_op op)
+{
+	return op == RNBD_OP_WRITE || op == RNBD_OP_DISCARD || op == RNBD_OP_WRITE_ZEROES;
+}
+
+/* May a handle opened as @mode do @io on @ex?  0; -EPERM: @io would modify, and export or handle
+ * is read-only; -EIO: beyond the end.  Turns @io, an empty WRITE with a flush, into a FLUSH.
+ * Pure. */
+static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mode mode,
+				   struct rnbd_io *io)
+{
+	if (srv_dev_io_modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->spec.readonly))
+		return -EPERM;
+	if (io->op == RNBD_OP_FLUSH)	/* the sector means nothing (doc/traps.md 17) */
+		return 0;
+	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT,
+		      export_size(ex) >> RNBD_SECTOR_SHIFT))
+		return -EIO;
+	if (!io->bi_size && srv_dev_io_modifies(io->op) &&
+	    (io->flags & (RNBD_F_PREFLUSH | RNBD_F_FUA)))
+		io->op = RNBD_OP_FLUSH;
+	return 0;
+}
+
+/* Decode the message of @req, an IO, as rnbd_io_decode() does. */
+int srv_dev_io_decode(const struct srv_req *req, struct rnbd_io *io);
+/* Carry out the IO of @base, whose turn has come.  Ends in srv_req_finish(). */
+void srv_dev_io_start(struct srv_req *base);
+/* Carry out or end the IO of @base, whose wait for the limits of the export has ended.  Stage
+ * SRV_REQ_LIMIT.  Ends in srv_req_finish(). */
+void srv_dev_io_let_go(struct srv_req *base);
+/* End the IO on @con that waits for limits: @con is being cut.  Thread of @con. */
+void srv_dev_io_con_cut(struct srv_con *con);
+/* Ask the storage for the size of the export of @req, then go on in srv_dev_io_sized().  Stage
+ * SRV_REQ_SIZE; control thread. */
+void srv_dev_io_ask(struct srv_req *req);
+/* Carry out the IO of @base by the present size of the export.  Stage SRV_REQ_SIZED.  Ends in
+ * srv_req_finish(). */
+void srv_dev_io_sized(struct srv_req *base);
+
+/* ---- srv-size.c: the present sizes of exports, and what their paths name; control thread ---- */
+
+/* Files and devices change while exported (doc/decisions.md D17).  An export that nobody has open,
+ * and whose path names other storage, is opened again (export-retry.h). */
+
+/* Begin with no request waiting. */
+void srv_size_init(struct srv_rnbd *rnbd);
+/* Learn what @ex answers to @w->question now or later.  True: export_size(), or export.named, has
+ * the answer, or the storage does not answer.  False: @w->then(@w) follows when one of the two is
+ * so, or @w->path fails.  @ex may be off the list of exports then. */
+bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct export *ex);
+/* Have @req wait for the answer of @ex to @question, as srv_size_ask() says. */
+bool srv_size_ask_for(struct srv_req *req, struct export *ex,
+		      enum export_question question,
+		      void (*then)(struct srv_size_waiter *w));
+/* True if the storage of @ex has answered @w, which waited. */
+bool srv_size_is_known(const struct srv_size_waiter *w);
+/* End the waits of @path, which is failing; each goes on. */
+void srv_size_path_failed(struct srv_path *path);
 
 /* ---- srv-ident.c: the identity of this server, for RNBD's extension ---- */
 

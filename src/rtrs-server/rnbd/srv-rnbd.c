@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The messages of RNBD.  IO runs on the thread of the connection, behind the fence (srv-dev-io.h).
+/* The messages of RNBD.  IO runs on the thread of the connection, behind the fence (srv-dev-io.c).
  * Other messages run on the control thread, in this order: SESS_INFO, a PROBE of each path, LIST,
  * then OPEN (srv-open.c) and CLOSE (srv-open.h) of each export.
  *
@@ -15,11 +15,9 @@
 #include "rnbd-ext.h"
 #include "rnbd-msg.h"
 #include "srv-allow.h"
-#include "srv-dev-io.h"
 #include "srv-export.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
-#include "srv-size.h"
 #include "util.h"
 
 static void rnbd_request(struct srv_req *req)

@@ -13,7 +13,6 @@
 #include "export.h"
 #include "log.h"
 #include "srv-rnbd-state.h"
-#include "srv-size.h"
 
 static struct log_limit size_limit = LOG_LIMIT_INIT(4, 10000);
 
