@@ -4,8 +4,8 @@
 
 #include <inttypes.h>
 
-#include "bucket.h"
 #include "clock.h"
+#include "srv-limit.h"
 #include "unit.h"
 #include "util.h"
 
