@@ -327,13 +327,14 @@ static bool remove_failed(struct attach *a)
 }
 
 /* The kernel ends no resize before the requests in flight, and removes no device before that: they
- * fail now. */
+ * fail END_WAITS_MS from now.  Without an answer nbd.ko would wait for ever, so the limit is the
+ * later one, of the whole end. */
 static void end_resize(struct attach *a)
 {
 	struct pollfd pfd = { .fd = a->helper.fd, .events = POLLIN };
 
 	client_lose_patience(&a->start->run.clt);
-	poll(&pfd, 1, END_WAITS_MS);
+	poll(&pfd, 1, END_MS);
 }
 
 /* End the work on the device.  Returns the exit status: a unit is started again but for
