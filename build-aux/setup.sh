@@ -18,7 +18,7 @@ packages_check="binutils bpftrace btrfs-progs ceph-common ceph-mon ceph-osd curl
 	qemu-utils rpm socat strace systemd tmux util-linux
 	xfsprogs xz-utils"
 # What guests need; Debian's kernels for them are fetched by tests/guest/prepare.sh.
-packages_guest="busybox-static cpio cryptsetup-bin dmsetup ibverbs-providers kmod lvm2 nbd-client
+packages_guest="busybox-static cpio cryptsetup-bin dmsetup fdisk ibverbs-providers kmod lvm2 nbd-client
 	qemu-system-x86 rdmacm-utils xfsprogs"
 packages_full="ansible-core apparmor chromium clang clang-tidy cppcheck libclang-rt-14-dev libvirt-clients libvirt-daemon-system
 	mmdebstrap prometheus python3-yaml shellcheck systemd-container valgrind"
