@@ -33,6 +33,10 @@ forbidden_calls_la_SOURCES = %D%/forbidden-calls.c
 forbidden_calls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 endif
 
+check_LTLIBRARIES += slow-sigwait.la
+slow_sigwait_la_SOURCES = %D%/slow-sigwait.c
+slow_sigwait_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
+
 # What make check has and that takes less than a minute: the units, the simulation, and the scripts that see the most
 # mutants (tests/mutants) a second.
 FAST_TESTS = \

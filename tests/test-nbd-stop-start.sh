@@ -42,3 +42,26 @@ for sig in TERM INT; do
 	[ ! -e "$tmp/sock" ] || fail "its socket is still there"
 	[ ! -e "$tmp/pid" ]
 done
+
+# The signal is taken when the server says something after all, and the thread that has taken it
+# gets no CPU: rtrs-nbd ends all the same.  A preload of its own beside a sanitizer's is left out.
+[ "$SANITIZERS" = no ] && [ -z "${VALGRIND_TESTS-}" ] || exit 0
+requires_server
+cp "$top_builddir/.libs/slow-sigwait.so" "$tmp"
+start_server disk=mem:1M
+stop_all_threads "$server_pid"
+LD_PRELOAD=$tmp/slow-sigwait.so SIGWAIT_TAKEN=$tmp/taken "$RTRS_NBD" -f -U "$tmp/sock" \
+	-P "$tmp/pid" transport=tcp export=disk control=none server="127.0.0.1:$server_port" \
+	</dev/null >"$tmp/log" 2>&1 &
+pid=$!
+cleanup_fn kill_process "$pid"
+# SIGTERM is blocked, for the thread that takes it.
+wait_line "/proc/$pid/status" '^SigBlk:.*[4-7c-f][0-9a-f]{3}$'
+kill -TERM "$pid"
+taken() { [ -e "$tmp/taken" ]; }
+wait_until "the signal to be taken" taken
+kill -CONT "$server_pid"
+expect_exit "$pid" 0
+grep -q 'SIGTERM: ends before it is ready' "$tmp/log"
+[ ! -e "$tmp/sock" ] || fail "its socket is still there"
+[ ! -e "$tmp/pid" ]

@@ -9,7 +9,9 @@
 #include <config.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,8 +137,10 @@ static int wait_for_end(void)
 }
 
 /* The start waits for names, for a server, and for what the server says, each for its time.  Nobody
- * is served meanwhile, so a signal ends the program at once: on a thread of its own. */
+ * is served meanwhile, so a signal ends the program at once: on a thread of its own.  SIGCHLD ends
+ * the thread, which may have taken a signal already: a pthread_cancel() would lose that one. */
 static pthread_t early;
+static atomic_bool is_late;
 
 static void *early_main(void *arg)
 {
@@ -145,9 +149,14 @@ static void *early_main(void *arg)
 
 	sigemptyset(&set);
 	signals_add(&set, stop_signals);
-	while (sigwait(&set, &sig))
-		;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	sigaddset(&set, SIGCHLD);
+	do {
+		while (sigwait(&set, &sig))
+			;
+		/* RACE: a SIGCHLD may be of a child that the process had before its execve(). */
+	} while (sig == SIGCHLD && !atomic_load(&is_late));
+	if (sig == SIGCHLD)
+		return NULL;
 	log_warn(NULL, "SIG%s: ends before it is ready", sigabbrev_np(sig));
 	gate_listen_close(&listeners);
 	_exit(0);
@@ -157,7 +166,8 @@ static void *early_main(void *arg)
  * signal was first, which ends the program here. */
 static void early_over(void)
 {
-	pthread_cancel(early);
+	atomic_store(&is_late, true);
+	pthread_kill(early, SIGCHLD);
 	pthread_join(early, NULL);
 }
 
