@@ -7,7 +7,17 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 tmp=$(mktemp -d)
 # Programs in a chroot have no such directory.
 unset TMPDIR
-trap 'rm -rf --one-file-system "$tmp"' EXIT
+undo=()
+trap finish EXIT
+
+# Commands of $undo, the last one first, and then the directory goes.
+finish() {
+	local i
+	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do
+		eval "${undo[i]}" || true
+	done
+	rm -rf --one-file-system "$tmp"
+}
 
 say() {
 	printf '%s\n' "$*"
@@ -22,6 +32,28 @@ skip() {
 expect() {
 	say "$1: $2"
 	[ "$2" = "$3" ] || { say "changed: expected '$3'"; exit 1; }
+}
+
+# filesystem KIND: a new one, mounted at $tmp/KIND until the end
+filesystem() {
+	[ "$(id -u)" -eq 0 ] || skip "a mount needs root"
+	mkdir "$tmp/$1"
+	if [ "$1" = tmpfs ]; then
+		mount -t tmpfs -o size=64m tmpfs "$tmp/tmpfs" || skip "no tmpfs here"
+	else
+		command -v "mkfs.$1" >/dev/null || skip "mkfs.$1 is not installed"
+		truncate -s 400M "$tmp/$1.image"
+		"mkfs.$1" -q "$tmp/$1.image" >/dev/null
+		mount -o loop "$tmp/$1.image" "$tmp/$1" || skip "no $1 here"
+	fi
+	undo+=("umount '$tmp/$1'")
+}
+
+# loop_of FILE [OPTION...]: $loop is a loop device of it until the end
+loop_of() {
+	[ "$(id -u)" -eq 0 ] || skip "a loop device needs root"
+	loop=$(losetup -f --show "${@:2}" "$1") || skip "no loop device here"
+	undo+=("losetup -d '$loop'")
 }
 
 # packages SUITE NAME=VERSION...: installed in $tmp/SUITE, beside Debian's smallest system, for chroot(1).
