@@ -199,6 +199,19 @@ stop_process "$server_pid"
 start_server "file=$tmp/file,readonly" 8<&-
 stop_process "$server_pid"
 must_fail grep "destroy" "$server_log"
+# In a namespace of PIDs with the /proc of another one, where the server has another number: it
+# does not warn of itself.  The warnings are in the order of the paths.
+truncate -s 1M "$tmp/aaa"
+if unshare --pid --fork true; then
+	unshare --pid --fork --kill-child "$RTRS_SERVER" --listen "unix:$tmp/inner" --control none \
+		--state-dir "$tmp/inner-state" "aaa=$tmp/aaa" "file=$tmp/file" \
+		</dev/null >"$tmp/inner.log" 2>&1 8<&- &
+	inner_pid=$!
+	cleanup_fn kill_process "$inner_pid"
+	wait_line "$tmp/inner.log" "file: '$tmp/file' is open for writing in process [0-9]+ \(bash\)"
+	must_fail grep "warning: aaa: " "$tmp/inner.log"
+	kill_process "$inner_pid"
+fi
 exec 8<&-
 # As QEMU does it, and as servers do: the description is on its way through a socket, so that no
 # process has it open.

@@ -147,9 +147,13 @@ static void look_into_processes(struct users_look *look)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
+	int own = getpid();
 
+	/* /proc may be that of another namespace of PIDs, where this process has another number. */
+	if (link_target("/proc/self", look->other))
+		own = atoi(look->other);
 	while (proc && (d = readdir(proc))) {
-		if (isdigit((unsigned char)d->d_name[0]) && atoi(d->d_name) != getpid())
+		if (isdigit((unsigned char)d->d_name[0]) && atoi(d->d_name) != own)
 			look_into_process(look, d->d_name);
 	}
 	if (proc)
