@@ -82,6 +82,23 @@ static void expect_up(const char *before, unsigned ms, const char *who, const ch
 	world_expect(w, expected);
 }
 
+/* Lines of a path that come together: an attempt that fails, a path that was @was and is lost
+ * because of @why, the next attempt. */
+#define CLT_LINE(at, what) "[" at "] clt path srv: " what "\n"
+#define CLT_FAILS(at) \
+	CLT_LINE(at, "path: fail: connecting -> failing") \
+	CLT_LINE(at, "path: lost: failing -> draining") \
+	CLT_LINE(at, "path: drained: draining -> back-off")
+#define CLT_LOST(at, was, why) \
+	CLT_LINE(at, "path: fail: " was " -> failing") \
+	CLT_LINE(at, "lost: " why "; reconnecting") \
+	"[" at "] clt sess: session: path down: up -> down\n" \
+	CLT_LINE(at, "path: lost: failing -> draining")
+#define CLT_RETRIES(at) \
+	CLT_LINE(at, "path: lost: failing -> draining") \
+	CLT_LINE(at, "path: drained: draining -> back-off") \
+	CLT_LINE(at, "path: retry: back-off -> connecting")
+
 SIM_TEST(p11_connect)
 {
 	w = world_serve(NULL);
@@ -91,41 +108,23 @@ SIM_TEST(p11_connect)
 	CHECK(world_flush(c) == 0);
 	world_client_stop(w, c);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.000] clt path srv: path: start: idle -> connecting\n"
-			"[  0.000] clt disk0: device: wanted: new -> opening\n"
-			"[  0.006] clt path srv: path: all up: connecting -> info\n"
-			"[  0.007] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.007] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.007] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.007] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.007] srv sess: session opened by sess/clt@srv\n"
-			"[  0.008] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.008] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.008] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.010] clt sess: handshake: answer: greets -> met\n"
-			"[  0.010] clt sess: handshake: probe: met -> probes\n"
-			"[  0.012] clt sess: handshake: answer: probes -> met\n"
-			"[  0.012] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.014] clt sess: handshake: answer: probed -> met\n"
-			"[  0.014] clt sess: handshake: ready: met -> idle\n"
-			"[  0.014] clt path srv: path: opened: opening -> up\n"
-			"[  0.014] clt path srv: connected: 2 connections, queue depth 16, max IO "
-			"65536\n"
-			"[  0.014] clt sess: session: path up: new -> up\n"
-			"[  0.015] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.016] clt disk0: device: opened: opening -> open\n"
-			"[  0.022] clt disk0: device: dropped: open -> closing\n"
-			"[  0.023] srv sess: device 0 closed: disk0\n"
-			"[  0.024] clt disk0: device: closed: closing -> gone\n"
-			"[  0.024] clt sess: session: close: up -> closing\n"
-			"[  0.024] clt path srv: path: close: up -> closing\n"
-			"[  0.024] clt path srv: path: drained: closing -> closed\n"
-			"[  0.024] clt sess: session: path closed: closing -> closed\n"
-			"[  0.025] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.025] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.025] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.025] srv sess: session closed\n"
-			"[  0.025] srv sess/clt@srv: path: quiet: lingering -> gone\n");
+	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
+		  "[  0.000] clt disk0: device: wanted: new -> opening\n",
+		  6, "clt@srv", NULL,
+		  "[  0.014] clt path srv: connected: 2 connections, queue depth 16, max IO "
+		  "65536\n"
+		  "[  0.014] clt sess: session: path up: new -> up\n"
+		  "[  0.015] srv sess: device 0 opened: disk0, rw\n"
+		  "[  0.016] clt disk0: device: opened: opening -> open\n"
+		  "[  0.022] clt disk0: device: dropped: open -> closing\n"
+		  "[  0.023] srv sess: device 0 closed: disk0\n"
+		  "[  0.024] clt disk0: device: closed: closing -> gone\n"
+		  "[  0.024] clt sess: session: close: up -> closing\n"
+		  "[  0.024] clt path srv: path: close: up -> closing\n"
+		  "[  0.024] clt path srv: path: drained: closing -> closed\n"
+		  "[  0.024] clt sess: session: path closed: closing -> closed\n"
+		  SRV_LOST("  0.025", "sess/clt@srv", "connection 0: disconnected")
+		  "[  0.025] srv sess/clt@srv: path: quiet: lingering -> gone\n");
 }
 
 SIM_TEST(nobody_listens)
@@ -143,12 +142,8 @@ SIM_TEST(nobody_listens)
 		  "rtrs-server listens there, or a firewall rejects it; port 1234 is the "
 		  "default); trying again\n"
 		  "[  0.002] clt sess: session: path down: new -> down\n"
-		  "[  0.002] clt path srv: path: lost: failing -> draining\n"
-		  "[  0.002] clt path srv: path: drained: draining -> back-off\n"
-		  "[  0.002] clt path srv: path: retry: back-off -> connecting\n"
-		  "[  0.004] clt path srv: path: fail: connecting -> failing\n"
-		  "[  0.004] clt path srv: path: lost: failing -> draining\n"
-		  "[  0.004] clt path srv: path: drained: draining -> back-off\n"
+		  CLT_RETRIES("  0.002")
+		  CLT_FAILS("  0.004")
 		  "[  0.089] clt path srv: path: retry: back-off -> connecting\n",
 		  95, "clt@srv", NULL,
 		  "[  0.103] clt path srv: connected: 2 connections, queue depth 16, max IO "
@@ -232,53 +227,21 @@ SIM_TEST(silent_peer)
 	sim_heal("clt", "srv");
 	world_run_ms(w, 3000);
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "[ 10.008] clt path srv: path: silence: up -> silent\n"
-			"[ 35.007] srv sess/clt@srv: path down: heartbeat missed 5 times\n"
-			"[ 35.007] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[ 35.007] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[ 35.007] srv sess: session closed\n"
-			"[ 35.007] srv sess: device 0 closed: disk0\n"
-			"[ 35.007] srv sess/clt@srv: path: quiet: lingering -> gone\n"
-			"[ 35.008] clt path srv: path: fail: silent -> failing\n"
-			"[ 35.008] clt path srv: lost: no sign of life for 30 s; reconnecting\n"
-			"[ 35.008] clt sess: session: path down: up -> down\n"
-			"[ 35.008] clt path srv: path: lost: failing -> draining\n"
-			"[ 35.008] clt path srv: path: drained: draining -> back-off\n"
-			"[ 35.008] clt path srv: path: retry: back-off -> connecting\n"
-			"[ 55.008] clt path srv: path: fail: connecting -> failing\n"
-			"[ 55.008] clt path srv: cannot connect: no answer to the connect request "
-			"in 20000 ms; trying again\n"
-			"[ 55.008] clt path srv: path: lost: failing -> draining\n"
-			"[ 55.008] clt path srv: path: drained: draining -> back-off\n"
-			"[ 55.101] clt path srv: path: retry: back-off -> connecting\n"
-			"[ 60.036] srv clt@srv: path not set up: its client has restarted\n"
-			"[ 60.036] srv clt@srv: path: fail: connecting -> draining\n"
-			"[ 60.036] srv clt@srv: handshake: fail: awaited -> over\n"
-			"[ 60.036] srv clt@srv: path: drained: draining -> lingering\n"
-			"[ 60.036] srv clt@srv: path: quiet: lingering -> gone\n"
-			"[ 60.041] clt path srv: path: all up: connecting -> info\n"
-			"[ 60.042] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[ 60.042] srv clt@srv: handshake: free: seen -> named\n"
-			"[ 60.042] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[ 60.042] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[ 60.042] srv sess: session opened by sess/clt@srv\n"
-			"[ 60.043] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[ 60.043] clt sess: handshake: start: idle -> admitted\n"
-			"[ 60.043] clt sess: handshake: begin: admitted -> greets\n"
-			"[ 60.045] clt sess: handshake: answer: greets -> met\n"
-			"[ 60.045] clt sess: handshake: probe: met -> probes\n"
-			"[ 60.047] clt sess: handshake: answer: probes -> met\n"
-			"[ 60.047] clt sess: handshake: probe back: met -> probed\n"
-			"[ 60.049] clt sess: handshake: answer: probed -> met\n"
-			"[ 60.049] clt sess: handshake: device: met -> opens\n"
-			"[ 60.050] srv sess: device 0 opened: disk0, rw\n"
-			"[ 60.051] clt sess: handshake: answer: opens -> met\n"
-			"[ 60.051] clt sess: handshake: unsure: met -> asks\n"
-			"[ 60.053] clt sess: handshake: answer: asks -> met\n"
-			"[ 60.053] clt sess: handshake: ready: met -> idle\n"
-			"[ 60.053] clt path srv: path: opened: opening -> up\n"
-			"[ 60.053] clt path srv: connected again after 25045 ms\n"
-			"[ 60.053] clt sess: session: path up: down -> up\n");
+	expect_up("[ 10.008] clt path srv: path: silence: up -> silent\n"
+		  SRV_GONE(" 35.007", "sess/clt@srv", "heartbeat missed 5 times")
+		  CLT_LOST(" 35.008", "silent", "no sign of life for 30 s")
+		  "[ 35.008] clt path srv: path: drained: draining -> back-off\n"
+		  "[ 35.008] clt path srv: path: retry: back-off -> connecting\n"
+		  "[ 55.008] clt path srv: path: fail: connecting -> failing\n"
+		  "[ 55.008] clt path srv: cannot connect: no answer to the connect request "
+		  "in 20000 ms; trying again\n"
+		  "[ 55.008] clt path srv: path: lost: failing -> draining\n"
+		  "[ 55.008] clt path srv: path: drained: draining -> back-off\n"
+		  "[ 55.101] clt path srv: path: retry: back-off -> connecting\n"
+		  SRV_NOT_UP(" 60.036", "clt@srv", "its client has restarted"),
+		  60041, "clt@srv", "opened",
+		  "[ 60.053] clt path srv: connected again after 25045 ms\n"
+		  "[ 60.053] clt sess: session: path up: down -> up\n");
 }
 
 /* Who is told to end while its server stands still: when the first heartbeat has been without
@@ -429,11 +392,7 @@ SIM_TEST(cut)
 	expect_up("[  0.036] --- cut\n"
 		  "[  0.036] srv sess/clt@srv: path down: connection 0: disconnected\n"
 		  "[  0.036] srv sess/clt@srv: path: fail: connected -> draining\n"
-		  "[  0.036] clt path srv: path: fail: up -> failing\n"
-		  "[  0.036] clt path srv: lost: connection 0 was closed by the server; "
-		  "reconnecting\n"
-		  "[  0.036] clt sess: session: path down: up -> down\n"
-		  "[  0.036] clt path srv: path: lost: failing -> draining\n"
+		  CLT_LOST("  0.036", "up", "connection 0 was closed by the server")
 		  "[  0.036] srv sess/clt@srv: path: drained: draining -> lingering\n"
 		  "[  0.036] srv sess: session closed\n"
 		  "[  0.036] srv sess: device 0 closed: disk0\n"
@@ -454,19 +413,10 @@ SIM_TEST(p26_come_back_to_a_stale_path)
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
 	expect_up("[  0.036] --- cut, seen by clt\n"
-		  "[  0.036] clt path srv: path: fail: up -> failing\n"
-		  "[  0.036] clt path srv: lost: connection 0 was closed by the server; "
-		  "reconnecting\n"
-		  "[  0.036] clt sess: session: path down: up -> down\n"
-		  "[  0.036] clt path srv: path: lost: failing -> draining\n"
+		  CLT_LOST("  0.036", "up", "connection 0 was closed by the server")
 		  "[  0.036] clt path srv: path: drained: draining -> back-off\n"
 		  "[  0.036] clt path srv: path: retry: back-off -> connecting\n"
-		  "[  0.037] srv sess/clt@srv: path down: its client has reconnected\n"
-		  "[  0.037] srv sess/clt@srv: path: fail: connected -> draining\n"
-		  "[  0.037] srv sess/clt@srv: path: drained: draining -> lingering\n"
-		  "[  0.037] srv sess: session closed\n"
-		  "[  0.037] srv sess: device 0 closed: disk0\n"
-		  "[  0.037] srv sess/clt@srv: path: quiet: lingering -> gone\n",
+		  SRV_GONE("  0.037", "sess/clt@srv", "its client has reconnected"),
 		  42, "sess/clt@srv", "opened",
 		  "[  0.054] clt path srv: connected again after 18 ms\n"
 		  "[  0.054] clt sess: session: path up: down -> up\n");
@@ -494,11 +444,7 @@ SIM_TEST(come_back_while_storage_is_busy)
 	expect_up("[  0.046] --- cut\n"
 		  "[  0.046] srv sess/clt@srv: path down: connection 0: disconnected\n"
 		  "[  0.046] srv sess/clt@srv: path: fail: connected -> draining\n"
-		  "[  0.046] clt path srv: path: fail: up -> failing\n"
-		  "[  0.046] clt path srv: lost: connection 0 was closed by the server; "
-		  "reconnecting\n"
-		  "[  0.046] clt sess: session: path down: up -> down\n"
-		  "[  0.046] clt path srv: path: lost: failing -> draining\n"
+		  CLT_LOST("  0.046", "up", "connection 0 was closed by the server")
 		  "[  0.046] clt path srv: path: drained: draining -> back-off\n"
 		  "[  0.046] clt path srv: path: retry: back-off -> connecting\n"
 		  "[  0.046] srv sess/clt@srv: path: drained: draining -> lingering\n"
@@ -592,14 +538,8 @@ SIM_TEST(duplicate_connect)
 		  "Connection reset by peer (does its --allow contain this address? its log "
 		  "says why); trying again\n"
 		  "[  0.002] clt sess: session: path down: new -> down\n"
-		  "[  0.002] clt path srv: path: lost: failing -> draining\n"
-		  "[  0.002] clt path srv: path: drained: draining -> back-off\n"
-		  "[  0.002] clt path srv: path: retry: back-off -> connecting\n"
-		  "[  0.003] srv clt@srv: path not set up: connection 0: disconnected\n"
-		  "[  0.003] srv clt@srv: path: fail: connecting -> draining\n"
-		  "[  0.003] srv clt@srv: handshake: fail: awaited -> over\n"
-		  "[  0.003] srv clt@srv: path: drained: draining -> lingering\n"
-		  "[  0.003] srv clt@srv: path: quiet: lingering -> gone\n",
+		  CLT_RETRIES("  0.002")
+		  SRV_NOT_UP("  0.003", "clt@srv", "connection 0: disconnected"),
 		  8, "clt@srv", NULL,
 		  "[  0.016] clt path srv: connected: 2 connections, queue depth 16, max IO "
 		  "65536\n"
@@ -683,11 +623,7 @@ SIM_TEST(server_restarts)
 	CHECK(world_read(c, 0, 65536 * 4, 0x31) == 0);
 	world_run_ms(w, 10);
 	expect_up("[  0.038] --- srv killed\n"
-		  "[  0.039] clt path srv: path: fail: up -> failing\n"
-		  "[  0.039] clt path srv: lost: connection 0 was closed by the server; "
-		  "reconnecting\n"
-		  "[  0.039] clt sess: session: path down: up -> down\n"
-		  "[  0.039] clt path srv: path: lost: failing -> draining\n"
+		  CLT_LOST("  0.039", "up", "connection 0 was closed by the server")
 		  "[  0.039] clt path srv: path: drained: draining -> back-off\n"
 		  "[  0.039] clt path srv: path: retry: back-off -> connecting\n"
 		  "[  0.041] clt path srv: path: fail: connecting -> failing\n"
@@ -697,9 +633,7 @@ SIM_TEST(server_restarts)
 		  "[  0.041] clt path srv: path: lost: failing -> draining\n"
 		  "[  0.041] clt path srv: path: drained: draining -> back-off\n"
 		  "[  0.118] clt path srv: path: retry: back-off -> connecting\n"
-		  "[  0.120] clt path srv: path: fail: connecting -> failing\n"
-		  "[  0.120] clt path srv: path: lost: failing -> draining\n"
-		  "[  0.120] clt path srv: path: drained: draining -> back-off\n"
+		  CLT_FAILS("  0.120")
 		  "[  0.238] --- srv started\n"
 		  "[  0.355] clt path srv: path: retry: back-off -> connecting\n",
 		  361, "clt@srv", "opened",
@@ -743,12 +677,7 @@ SIM_TEST(server_stops_in_good_order)
 	world_server_stop(w);
 	/* What it had taken was finished and answered. */
 	CHECK(io->done && world_io_end(io, 0, 1) == 0);
-	world_expect(w, "[  0.089] srv sess/clt@srv: path down: server is shutting down\n"
-			"[  0.089] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.089] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.089] srv sess: session closed\n"
-			"[  0.089] srv sess: device 0 closed: disk0\n"
-			"[  0.089] srv sess/clt@srv: path: quiet: lingering -> gone\n");
+	world_expect(w, SRV_GONE("  0.089", "sess/clt@srv", "server is shutting down"));
 }
 
 static bool enough;

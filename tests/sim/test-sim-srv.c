@@ -33,20 +33,11 @@ SIM_TEST(p11_set_up)
 	open_clt();
 	CHECK(!clt.path.rsp.new_rkey && clt.path.geom.queue_depth == 16 &&
 	      clt.path.geom.max_io_size == 65536);
-	world_expect(w, "[  0.005] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.005] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.005] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.005] srv sess/clt@srv: path up, 2 connections, session sess\n"
-			"[  0.005] srv sess: session opened by sess/clt@srv\n"
+	world_expect(w, SRV_UP("  0.005", "clt@srv", "sess/clt@srv", "2")
 			"[  0.009] srv sess: device 0 opened: disk0, rw\n");
 	raw_clt_hang_up(&clt);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.011] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.011] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.011] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.011] srv sess: session closed\n"
-			"[  0.011] srv sess: device 0 closed: disk0\n"
-			"[  0.011] srv sess/clt@srv: path: quiet: lingering -> gone\n");
+	world_expect(w, SRV_GONE("  0.011", "sess/clt@srv", "connection 0: disconnected"));
 }
 
 /* A kernel client takes the queue depth from its first path and the sizes from each: all must
@@ -616,13 +607,9 @@ SIM_TEST(answer_to_a_dead_window)
 	CHECK(!raw_clt_wait(&clt, 3, 1000));
 	world_run_ms(w, 10);
 	world_expect(w,
-		     "[  0.022] srv sess/clt@srv: path down: connection 1: sending failed: peer "
-		     "refused a request: unknown or dead remote key\n"
-		     "[  0.022] srv sess/clt@srv: path: fail: connected -> draining\n"
-		     "[  0.022] srv sess/clt@srv: path: drained: draining -> lingering\n"
-		     "[  0.022] srv sess: session closed\n"
-		     "[  0.022] srv sess: device 0 closed: disk0\n"
-		     "[  0.022] srv sess/clt@srv: path: quiet: lingering -> gone\n");
+		     SRV_GONE("  0.022", "sess/clt@srv",
+		       "connection 1: sending failed: peer refused a request: unknown or dead "
+		       "remote key"));
 }
 
 /* ---- who is let in (doc/protocol.md 1.7) ---- */
@@ -881,12 +868,8 @@ SIM_TEST(p29_info_with_a_connection_missing)
 	CHECK(raw_clt_info(&clt, "sess") == -ECONNRESET);
 	world_run_ms(w, 10);
 	world_expect(w,
-		     "[  0.003] srv clt@srv: path not set up: connection 0: INFO_REQ with 1 of 2 "
-		     "connections\n"
-		     "[  0.003] srv clt@srv: path: fail: connecting -> draining\n"
-		     "[  0.003] srv clt@srv: handshake: fail: awaited -> over\n"
-		     "[  0.003] srv clt@srv: path: drained: draining -> lingering\n"
-		     "[  0.003] srv clt@srv: path: quiet: lingering -> gone\n");
+		     SRV_NOT_UP("  0.003", "clt@srv",
+		       "connection 0: INFO_REQ with 1 of 2 connections"));
 }
 
 SIM_TEST(stuck_in_set_up)
@@ -897,12 +880,8 @@ SIM_TEST(stuck_in_set_up)
 	world_run_ms(w, 40000);
 	CHECK(raw_clt_lost(&clt));
 	world_expect(w,
-		     "[ 30.001] srv clt@srv: path not set up: set-up not finished in 30 s: 1 of 2 "
-		     "connections, without INFO_REQ\n"
-		     "[ 30.001] srv clt@srv: path: fail: connecting -> draining\n"
-		     "[ 30.001] srv clt@srv: handshake: fail: awaited -> over\n"
-		     "[ 30.001] srv clt@srv: path: drained: draining -> lingering\n"
-		     "[ 30.001] srv clt@srv: path: quiet: lingering -> gone\n");
+		     SRV_NOT_UP(" 30.001", "clt@srv",
+		       "set-up not finished in 30 s: 1 of 2 connections, without INFO_REQ"));
 }
 
 /* Back with the uuids of @clt, which the server may still have: at once, and fit for use. */
@@ -970,12 +949,7 @@ SIM_TEST(p34_mute_and_idle)
 	CHECK(!raw_clt_lost(&clt));
 	world_run_ms(w, 2000);
 	CHECK(raw_clt_lost(&clt));
-	world_expect(w, "[ 35.005] srv sess/clt@srv: path down: heartbeat missed 5 times\n"
-			"[ 35.005] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[ 35.005] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[ 35.005] srv sess: session closed\n"
-			"[ 35.005] srv sess: device 0 closed: disk0\n"
-			"[ 35.005] srv sess/clt@srv: path: quiet: lingering -> gone\n");
+	world_expect(w, SRV_GONE(" 35.005", "sess/clt@srv", "heartbeat missed 5 times"));
 }
 
 /* As often as the server is told; the silence of a cable that was pulled is found, and its client
@@ -1027,17 +1001,8 @@ SIM_TEST(come_back_of_a_lost_machine)
 	us = sim_now_us();
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
 	CHECK(sim_now_us() - us < 100000);
-	world_expect(w, "[  3.011] srv sess/clt@srv: path down: its client has reconnected\n"
-			"[  3.011] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  3.011] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  3.011] srv sess: session closed\n"
-			"[  3.011] srv sess: device 0 closed: disk0\n"
-			"[  3.011] srv sess/clt@srv: path: quiet: lingering -> gone\n"
-			"[  3.015] srv sess/clt@srv: handshake: req: awaited -> seen\n"
-			"[  3.015] srv sess/clt@srv: handshake: free: seen -> named\n"
-			"[  3.015] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  3.015] srv sess/clt@srv: path up, 2 connections, session sess\n"
-			"[  3.015] srv sess: session opened by sess/clt@srv\n"
+	world_expect(w, SRV_GONE("  3.011", "sess/clt@srv", "its client has reconnected")
+			SRV_UP("  3.015", "sess/clt@srv", "sess/clt@srv", "2")
 			"[  3.019] srv sess: device 0 opened: disk0, rw\n");
 }
 
@@ -1120,15 +1085,8 @@ SIM_TEST(name_of_a_dead_session)
 	world_forget(w);
 	sim_cut("clt", "srv");
 	CHECK(raw_clt_info(&other, "sess") == 0);
-	world_expect(w, "[  0.024] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.024] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.024] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.024] srv sess: session closed\n"
-			"[  0.025] srv clt2@srv: handshake: req: awaited -> seen\n"
-			"[  0.025] srv clt2@srv: handshake: free: seen -> named\n"
-			"[  0.025] srv sess/clt2@srv: path: info: connecting -> connected\n"
-			"[  0.025] srv sess/clt2@srv: path up, 2 connections, session sess\n"
-			"[  0.025] srv sess: session opened by sess/clt2@srv\n");
+	world_expect(w, SRV_LOST("  0.024", "sess/clt@srv", "connection 0: disconnected")
+			SRV_UP("  0.025", "clt2@srv", "sess/clt2@srv", "2"));
 	sim_disk_release(d);
 }
 
@@ -1486,11 +1444,8 @@ SIM_TEST(chunk_used_twice)
 	world_run_ms(w, 10);
 	CHECK(raw_clt_lost(&clt));
 	world_expect(w,
-		     "[  0.021] srv sess/clt@srv: path down: connection 0: chunk 3 used twice at "
-		     "once\n"
-		     "[  0.021] srv sess/clt@srv: path: fail: connected -> draining\n"
-		     "[  0.021] srv sess/clt@srv: path: drained: draining -> lingering\n"
-		     "[  0.021] srv sess: session closed\n");
+		     SRV_LOST("  0.021", "sess/clt@srv",
+		       "connection 0: chunk 3 used twice at once"));
 	sim_disk_release(world_disk(w));
 }
 

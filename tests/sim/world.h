@@ -223,6 +223,31 @@ void world_note(struct world *w, const char *fmt, ...) __attribute__((format(pri
 void world_forget(struct world *w);
 /* What was traced since the last call must be @text; otherwise print both and end the program. */
 void world_expect(struct world *w, const char *text);
+/* Lines that come together, for world_expect().  Path @who of the server is there, of @n
+ * connections; is lost because of @why; has gone with its device; its set-up fails.  @seen: its
+ * name before it has a session. */
+#define SRV_LINE(at, who, what) "[" at "] srv " who ": " what "\n"
+#define SRV_UP(at, seen, who, n) \
+	SRV_LINE(at, seen, "handshake: req: awaited -> seen") \
+	SRV_LINE(at, seen, "handshake: free: seen -> named") \
+	SRV_LINE(at, who, "path: info: connecting -> connected") \
+	SRV_LINE(at, who, "path up, " n " connections, session sess") \
+	SRV_LINE(at, "sess", "session opened by " who)
+#define SRV_LOST(at, who, why) \
+	SRV_LINE(at, who, "path down: " why) \
+	SRV_LINE(at, who, "path: fail: connected -> draining") \
+	SRV_LINE(at, who, "path: drained: draining -> lingering") \
+	SRV_LINE(at, "sess", "session closed")
+#define SRV_GONE(at, who, why) \
+	SRV_LOST(at, who, why) \
+	SRV_LINE(at, "sess", "device 0 closed: disk0") \
+	SRV_LINE(at, who, "path: quiet: lingering -> gone")
+#define SRV_NOT_UP(at, who, why) \
+	SRV_LINE(at, who, "path not set up: " why) \
+	SRV_LINE(at, who, "path: fail: connecting -> draining") \
+	SRV_LINE(at, who, "handshake: fail: awaited -> over") \
+	SRV_LINE(at, who, "path: drained: draining -> lingering") \
+	SRV_LINE(at, who, "path: quiet: lingering -> gone")
 /* The trace holds @text somewhere; nothing is forgotten. */
 bool world_traced(const struct world *w, const char *text);
 
