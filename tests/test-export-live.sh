@@ -110,13 +110,7 @@ grep -q ' err= 0' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio has found an
 must_fail grep -E 'lost|fail' "$disk_log"
 
 # A server that stops gives up what it waits for, and tells who asked.
-flock -F "$tmp/b" sleep 1000 &
-locker=$!
-cleanup_fn kill_process "$locker"
-b_is_locked() {
-	! flock -n "$tmp/b" true
-}
-wait_until "a lock of another program" b_is_locked
+lock "$tmp/b"
 "${ctl[@]}" export add "b=$tmp/b" 2>"$tmp/refused" &
 add=$!
 wait_line "$first_log" "'$tmp/b' is locked by"

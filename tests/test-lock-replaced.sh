@@ -6,19 +6,12 @@
 requires_server
 requires flock --version
 
-locked() {
-	! flock --nonblock "$tmp/one" true
-}
-
 # A server that waits, for two names of one file; $1 is the name that is replaced.
 replaced() {
 	rm -f "$tmp/one" "$tmp/two"
 	truncate -s 1M "$tmp/one"
 	ln "$tmp/one" "$tmp/two"
-	flock -F "$tmp/one" sleep 1000 &
-	holder=$!
-	cleanup_fn kill_process $holder
-	wait_until "the lock" locked
+	lock "$tmp/one"
 	"$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 "a=$tmp/one,readonly" "b=$tmp/two" \
 		>"$tmp/$1.log" 2>&1 &
 	server=$!
@@ -26,7 +19,7 @@ replaced() {
 	wait_line "$tmp/$1.log" 'is locked by'
 	truncate -s 1M "$tmp/new"
 	mv "$tmp/new" "$tmp/$1"
-	kill_process $holder
+	unlock
 	expect_exit $server 1
 	grep "export '[ab]': '$tmp/$1' was replaced or resized after it was opened" "$tmp/$1.log"
 }

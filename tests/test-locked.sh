@@ -11,10 +11,6 @@ chmod 755 "$tmp"
 truncate -s 1M "$tmp/disk"
 chmod 644 "$tmp/disk"
 
-locked() {
-	! flock --nonblock "$1" true
-}
-
 program=$RTRS_SERVER as=()
 # refused REGEX OPTION...: a server that waits for a second, says for whom, and gives up.
 refused() {
@@ -33,13 +29,10 @@ refused() {
 
 # ---- of those who may write ----
 
-flock --no-fork "$tmp/disk" sleep 1000 &
-holder=$!
-cleanup_fn kill_process $holder
-wait_until "the lock" locked "$tmp/disk"
+lock "$tmp/disk"
 refused 'process [0-9]+ \(sleep\)' "d=$tmp/disk"
 refused 'process [0-9]+ \(sleep\)' "d=$tmp/disk,readonly"
-kill_process $holder
+unlock
 
 start_server "d=$tmp/disk"
 for dir in "$RUNTIME_DIRECTORY" "$tmp/other"; do
@@ -54,7 +47,8 @@ must_fail ls "$tmp/other"/*.lock
 # ---- of those who may not ----
 
 requires_root
-requires setpriv --reuid 65534 --regid 65534 --clear-groups true
+nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+requires "${nobody[@]}" true
 
 # /proc hides processes of others: they live all the same, and nobody knows what they may do.
 chmod 666 "$tmp/disk"
@@ -69,14 +63,11 @@ for level in 1 2; do
 		break
 	fi
 	program=$tmp/rtrs-server as=(unshare --mount sh -c "$hide" "$level")
-	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
-	holder=$!
-	cleanup_fn kill_process $holder
-	wait_until "the lock" locked "$tmp/disk"
-	refused "process $holder" --state-dir "$tmp/user" "d=$tmp/disk"
-	kill_process $holder
+	lock "$tmp/disk" "${nobody[@]}"
+	refused "process $locker" --state-dir "$tmp/user" "d=$tmp/disk"
+	unlock
 	# Who asked for the lock has ended, and left it to a process that is not to be seen.
-	coproc heir { exec setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \
+	coproc heir { exec "${nobody[@]}" sh -c \
 		'flock 9; echo locked; read -r _' 9<"$tmp/disk"; }
 	heir_pid=$heir_PID heir_in=${heir[1]}
 	read -r -t "$TIMEOUT_S" word <&"${heir[0]}"
@@ -92,25 +83,19 @@ drop='mount -t proc -o hidepid=1,gid=65533 proc /proc && exec setpriv --bounding
 	"$@"'
 program=$RTRS_SERVER as=(unshare --mount sh -c "$drop" sh)
 if "${as[@]}" true; then
-	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
-	holder=$!
-	cleanup_fn kill_process $holder
-	wait_until "the lock" locked "$tmp/disk"
-	refused "process $holder" "d=$tmp/disk"
-	kill_process $holder
+	lock "$tmp/disk" "${nobody[@]}"
+	refused "process $locker" "d=$tmp/disk"
+	unlock
 fi
 # A server in a PID namespace of its own, as in a container: /proc/locks leaves out what processes
 # outside of it have locked, and a lock whose asker has ended.  The first ones may be a writer's.
 chmod 644 "$tmp/disk"
 as=(unshare --mount-proc --pid --fork --kill-child)
 if "${as[@]}" true; then
-	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
-	holder=$!
-	cleanup_fn kill_process $holder
-	wait_until "the lock" locked "$tmp/disk"
+	lock "$tmp/disk" "${nobody[@]}"
 	refused 'another process, which this PID namespace \(container\) does not show' \
 		"d=$tmp/disk"
-	kill_process $holder
+	unlock
 	# A process of it keeps no server from the image, as on a machine.
 	# shellcheck disable=SC2016 # for that shell
 	"${as[@]}" sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups \
@@ -130,9 +115,7 @@ as=()
 
 mkdir -m 755 "$tmp/socks"
 for what in "$tmp/disk" "$tmp/socks"; do
-	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$what" sleep 1000 &
-	cleanup_fn kill_process $!
-	wait_until "the lock" locked "$what"
+	lock "$what" "${nobody[@]}"
 done
 start_server --listen "unix:$tmp/socks/s" "d=$tmp/disk"
 grep -E "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which is not a writing server: ignored" \
@@ -152,8 +135,7 @@ fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0x7274727300000000, 
 print("locked", flush=True)
 sys.stdin.read()
 END
-coproc reader { exec setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$tmp/byte.py" \
-	"$tmp/second"; }
+coproc reader { exec "${nobody[@]}" python3 "$tmp/byte.py" "$tmp/second"; }
 reader_pid=$reader_PID reader_in=${reader[1]}
 read -r -t "$TIMEOUT_S" word <&"${reader[0]}"
 [ "$word" = locked ]
@@ -163,12 +145,9 @@ refused "process $server_pid \\(.*\\)" --state-dir "$tmp/other" "d=$tmp/second"
 # The same process has the other lock, too, when a server starts: this one is not seen, also when
 # that has let go.
 stop_server "$server_pid"
-setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/second" sleep 1000 &
-holder=$!
-cleanup_fn kill_process $holder
-wait_until "the lock" locked "$tmp/second"
+lock "$tmp/second" "${nobody[@]}"
 start_server "d=$tmp/second"
-kill_process $holder
+unlock
 eval "exec $reader_in>&-"
 wait "$reader_pid"
 start_server --state-dir "$tmp/other" "d=$tmp/second"

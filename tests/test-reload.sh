@@ -21,9 +21,6 @@ write_conf "$always" '[export "a"]' "path = $tmp/a"
 start_server --strict --control "$tmp/control" --state-dir "$tmp/state" --config "$conf" \
 	"line=mem:1M"
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
-exports() {
-	"${ctl[@]}" list | sed -n 's/^ *export //p' | sort | tr '\n' ' '
-}
 [ "$(exports)" = "a disk line " ]
 
 start_nbdkit "server=unix:$tmp/sock" export=disk
@@ -161,17 +158,7 @@ reload_says "-listen tcp://0.0.0.0:$port" "--allow: changed"
 
 # What comes during a change waits for its turn, in its order, and the log says for what: here for
 # the lock that the change waits for.
-flock -F "$tmp/c" sleep 1000 &
-locker=$!
-cleanup_fn stop_locker
-stop_locker() {
-	kill "$locker" 2>/dev/null || true	# it may have ended
-	wait "$locker" || true
-}
-c_is_locked() {
-	! flock -n "$tmp/c" true
-}
-wait_until "a lock of another program" c_is_locked
+lock "$tmp/c"
 "${ctl[@]}" export add "c=$tmp/c" >"$tmp/add.out" &
 add=$!
 wait_line "$server_log" "'$tmp/c' is locked by"
@@ -191,7 +178,7 @@ again=$!
 wait_line "$server_log" "reload waits: $waits"
 kill -0 "$add"
 [ ! -s "$tmp/late.out" ]
-stop_locker
+unlock
 wait "$add"
 wait "$late"
 wait "$save"
