@@ -419,7 +419,7 @@ def cited_in(path, text, number):
 
 # What runs: Criterion's, a case of the conformance suite, a row of a table of tests.
 CRITERION = r"^Test\([a-z_]*, *([a-z0-9_]*)[,)]"
-PROMISE = r"^\tTEST\(promise_[a-z]_([a-z0-9_]*)\)"
+PROMISE = r"^FAB_TEST(?:_THREADS)?\(promise_[a-z]_([a-z0-9_]*)\)"
 
 
 def named_tests(places):
@@ -450,7 +450,7 @@ def pitfalls():
     names = [*named_tests((("tests/unit/*.c", CRITERION),
                            ("tests/sim/test-sim-*.c", r"^SIM_TEST\((\w*)\)"),
                            ("tests/hostile/cases-*.c", r'^\t*\{ "([^"]*)",'),
-                           ("tests/fabric/conformance.c", PROMISE),
+                           ("tests/fabric/cf-*.c", PROMISE),
                            ("man/rtrs-protocol.pod", r"^=item (p\d\d)$"))),
              *scripts(r"^test-(p\d\d[a-z0-9-]*)\.sh$", "tests", "tests/guest")]
     have = at_the_head(names, r"p\d\d")
@@ -464,12 +464,12 @@ def frwr_rows():
     """Each requirement of src/frwr (r01 to r43 and r08a, tests/frwr/README) and each item of the
     list of its tests (t01 to t28) has a test whose name carries its number, or a line
     "<tab>r04<blank>why" in tests/README.  A name is one that runs: of Criterion, a program of
-    tests/frwr/programs, a case of tests/frwr/device.c or of the conformance suite, a script in
+    tests/frwr/programs, a case of tests/frwr/device-*.c or of the conformance suite, a script in
     tests/guest, where manual- is one, too."""
     names = [*named_tests((("tests/frwr/*.c", CRITERION),
                            ("tests/frwr/programs", r"^([a-z0-9-]*) "),
-                           ("tests/frwr/device.c", r"^\tCASE\(([a-z0-9_]*)\)"),
-                           ("tests/fabric/conformance.c", PROMISE),
+                           ("tests/frwr/device-*.c", r"^FAB_TEST\(([a-z0-9_]*)\)"),
+                           ("tests/fabric/cf-*.c", PROMISE),
                            ("tests/README", r"^\t([rt]\d\da?) "))),
              *scripts(r"^(?:test|manual)-([a-z0-9-]*)\.sh$", "tests/guest")]
     have = at_the_head(names, r"[rt]\d\da?")

@@ -25,7 +25,7 @@ static bool all(const uint8_t *mem, size_t len, uint8_t byte)
 }
 
 /* d: what was written is there when the immediate behind it is. */
-void promise_d_visibility(struct world *w)
+FAB_TEST(promise_d_visibility)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr[2];
@@ -72,7 +72,7 @@ static void post_buffer(struct end *e, unsigned id, struct ibv_sge *sge, int n)
 	check_eq(fab_post_recv(e->conn, &wr), 0);
 }
 
-void send_kinds(struct world *w)
+FAB_TEST(send_kinds)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr;
@@ -118,7 +118,7 @@ void send_kinds(struct world *w)
 }
 
 /* Gathered from two pieces, scattered over four; empty elements are nothing. */
-void send_lists(struct world *w)
+FAB_TEST(send_lists)
 {
 	struct region src, dst;
 	struct ibv_sge from[2], to[FAB_RECV_SGE_MAX];
@@ -178,7 +178,7 @@ void check_refused(struct world *w, struct pair *p)
 	check(fab_conn_cause(p->b->conn)[0] != '\0');
 }
 
-void send_too_long(struct world *w)
+FAB_TEST(send_too_long)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr;
@@ -262,7 +262,7 @@ static void violate(struct world *w, const struct violation *v, bool imm)
 	end_free(p.b);
 }
 
-void promise_i_checks(struct world *w)
+FAB_TEST(promise_i_checks)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(violations); i++) {
 		printf("  %s\n", violations[i].what);
@@ -273,7 +273,7 @@ void promise_i_checks(struct world *w)
 }
 
 /* i: what is just inside is allowed, and nothing asks for a key where nothing is written. */
-void promise_i_edges(struct world *w)
+FAB_TEST(promise_i_edges)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr;
@@ -310,7 +310,7 @@ void promise_i_edges(struct world *w)
 }
 
 /* i: a key opens its own pd's memory and to no connection of another. */
-void promise_i_domains(struct world *w)
+FAB_TEST(promise_i_domains)
 {
 	struct region src, dst, none;
 	struct ibv_send_wr wr;
@@ -360,7 +360,7 @@ void promise_i_domains(struct world *w)
 }
 
 /* k: hundreds of generations, so that tags wrap; the last key works, the one before does not. */
-void promise_k_rereg(struct world *w)
+FAB_TEST(promise_k_rereg)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr;
@@ -408,7 +408,7 @@ void promise_k_rereg(struct world *w)
 }
 
 /* k: closed, a key is as a dead one; opened again it is what it was. */
-void promise_k_suspend(struct world *w)
+FAB_TEST(promise_k_suspend)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr;
@@ -501,7 +501,7 @@ static void placing_ends(struct world *w, void (*end)(struct region *dst))
 }
 
 /* k: revoked in the middle of a large write: not a byte changes afterwards. */
-void promise_k_placing(struct world *w)
+FAB_TEST(promise_k_placing)
 {
 	placing_ends(w, region_revoke);
 }
@@ -513,7 +513,7 @@ static void close_and_open(struct region *r)
 }
 
 /* k: what is open again does not go on with what was closed. */
-void promise_k_suspend_placing(struct world *w)
+FAB_TEST(promise_k_suspend_placing)
 {
 	if (provider_rereg)
 		placing_ends(w, close_and_open);
@@ -529,7 +529,7 @@ static void hold_and_clear(struct region *r)
 
 /* n: a region can be held again and again until a peer has written, and then not before the key is
  * opened again; a write in the middle counts. */
-void promise_n_hold(struct world *w)
+FAB_TEST(promise_n_hold)
 {
 	enum { SIZE = 16 << 20 };
 	struct region src, dst;
@@ -580,7 +580,7 @@ void promise_n_hold(struct world *w)
 }
 
 /* Whole pages alone. */
-void memory_given_back(struct world *w)
+FAB_TEST(memory_given_back)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct pair p;
@@ -686,7 +686,7 @@ static void rereg_named(struct world *w, struct pair *p, struct region *src, str
 /* k, too: another range under the same name, which need not lie in a page as the range does; the
  * last key reaches it and the one before nothing, nor the last one a byte further or the
  * address. */
-void rereg_by_iova(struct world *w)
+FAB_TEST(rereg_by_iova)
 {
 	for (unsigned i = 0; i < sizeof(bad_names) / sizeof(bad_names[0]); i++) {
 		struct region src, dst;
@@ -713,7 +713,7 @@ void rereg_by_iova(struct world *w)
 	}
 }
 
-void region_by_iova(struct world *w)
+FAB_TEST(region_by_iova)
 {
 	struct region src, dst;
 	struct ibv_send_wr wr;

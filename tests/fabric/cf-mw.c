@@ -142,7 +142,7 @@ static void refused(struct rig *r)
 }
 
 /* m: from bind to invalidate, and not a moment longer. */
-void promise_m_bind(struct world *w)
+FAB_TEST(promise_m_bind)
 {
 	struct rig r;
 
@@ -168,7 +168,7 @@ void promise_m_bind(struct world *w)
 
 /* m, i: where registering looks at no memory, a window of one region that is all there is: the
  * window opens its part, the region nothing. */
-void promise_m_all_memory(struct world *w)
+FAB_TEST(promise_m_all_memory)
 {
 	struct ibv_mr *all, *part;
 	struct rig r;
@@ -200,7 +200,7 @@ void promise_m_all_memory(struct world *w)
 }
 
 /* m, i: the peer calls what the window opens by its place there, and nothing else by anything. */
-void promise_m_zero_based(struct world *w)
+FAB_TEST(promise_m_zero_based)
 {
 	static const enum ibv_mw_type types[] = { IBV_MW_TYPE_2, IBV_MW_TYPE_1 };
 	static const uint64_t bad[] = { 1, UINT64_MAX, 100 };	/* of as many bytes as it has */
@@ -244,7 +244,7 @@ void promise_m_zero_based(struct world *w)
 
 /* d, m: what is bound in a chain is good for what the peer does on the next message of it; the old
  * key goes with LOCAL_INV in the same chain.  So often that keys wrap. */
-void promise_m_t18_chain(struct world *w)
+FAB_TEST(promise_m_t18_chain)
 {
 	struct ibv_send_wr wr[3];
 	struct rig r;
@@ -296,7 +296,7 @@ static void remote_inv(struct rig *r, struct ibv_sge *sge)
 }
 
 /* k, m: the peer gives the key back, behind a write; the receive tells which. */
-void promise_m_remote_inv(struct world *w)
+FAB_TEST(promise_m_remote_inv)
 {
 	struct ibv_recv_wr recv = { .wr_id = recv_id(9), .num_sge = 1 };
 	struct ibv_send_wr wr = wr_send(0, NULL);
@@ -347,7 +347,7 @@ static struct end *second(struct rig *r, struct end **peer)
 
 /* m: a window of type 1 is good on each connection of the pd, can be bound again on any, and a bind
  * to nothing takes it away. */
-void promise_m_t20_type_1(struct world *w)
+FAB_TEST(promise_m_t20_type_1)
 {
 	struct ibv_send_wr wr[2];
 	struct end *a2, *b2;
@@ -394,7 +394,7 @@ void promise_m_t20_type_1(struct world *w)
 
 /* a, d, m: binds of type 1 between ordinary requests, in a chain longer than what a provider may
  * post at once: all in their order. */
-void promise_m_mixed(struct world *w)
+FAB_TEST(promise_m_mixed)
 {
 	enum { N = 40 };
 	static struct ibv_send_wr wr[N];
@@ -576,7 +576,7 @@ static void break_rule(struct world *w, const struct rule_case *c)
 	rig_close(&r);
 }
 
-void promise_m_rules(struct world *w)
+FAB_TEST(promise_m_rules)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(rule_cases); i++) {
 		printf("  %s\n", rule_cases[i].what);
@@ -602,7 +602,7 @@ static void taken_all_the_same(struct rig *r)
 }
 
 /* m: what a peer may not invalidate.  Its send goes; here the receive fails, and the connection. */
-void promise_m_remote_rules(struct world *w)
+FAB_TEST(promise_m_remote_rules)
 {
 	static const char *const what[] = { "another tag", "an unknown key", "a region", "type 1",
 					    "twice", "bound on another connection" };
@@ -657,7 +657,7 @@ void promise_m_remote_rules(struct world *w)
 
 /* m: the peer invalidates unasked, and before that is polled we do.  The second of the two costs
  * the connection; on rxe it must not come as far as the device. */
-void promise_m_both_invalidate(struct world *w)
+FAB_TEST(promise_m_both_invalidate)
 {
 	struct ibv_send_wr wr;
 	struct rig r;
@@ -690,7 +690,7 @@ static void arrives_all_the_same(struct rig *r, size_t off, size_t len, uint8_t 
 }
 
 /* i, m: writes that a window does not allow. */
-void promise_m_t20_writes(struct world *w)
+FAB_TEST(promise_m_t20_writes)
 {
 	static const struct {
 		const char *what;
@@ -748,7 +748,7 @@ void promise_m_t20_writes(struct world *w)
 
 /* c, m: on a failed connection binds and invalidates flush; a window that was bound there can be
  * deallocated, and its region after it. */
-void promise_m_dead(struct world *w)
+FAB_TEST(promise_m_dead)
 {
 	struct ibv_send_wr wr[2];
 	struct rig r;
@@ -771,7 +771,7 @@ void promise_m_dead(struct world *w)
 }
 
 /* k: taken away in the middle of a large write, in one way or another. */
-void promise_k_windows(struct world *w)
+FAB_TEST(promise_k_windows)
 {
 	enum { SIZE = 16 << 20 };
 	static const char *const how[] = { "LOCAL_INV", "a bind to nothing on another connection",

@@ -8,7 +8,7 @@
 #include "util.h"
 
 /* a: both sides polled one completion at a time, sends of every kind mixed. */
-void promise_a_order(struct world *w)
+FAB_TEST(promise_a_order)
 {
 	enum { N = 48 };
 	struct region src, dst;
@@ -47,7 +47,7 @@ void promise_a_order(struct world *w)
 }
 
 /* b: a queue of 8 carries hundreds of unsignaled requests, and nothing is heard of them. */
-void promise_b_unsignaled(struct world *w)
+FAB_TEST(promise_b_unsignaled)
 {
 	const struct fab_qp_attr small = { .max_send_wr = 8, .max_recv_wr = 64, .max_send_sge = 1 };
 	struct ibv_send_wr wr[2];
@@ -102,7 +102,7 @@ static void check_flushed(const struct seen *seen, unsigned n)
 }
 
 /* c: more than any socket holds is posted to a peer that does not listen, then we give up. */
-void promise_c_flush(struct world *w)
+FAB_TEST(promise_c_flush)
 {
 	enum { N = 32, SIZE = 1 << 20 };
 	struct region src, dst;
@@ -149,7 +149,7 @@ void promise_c_flush(struct world *w)
 }
 
 /* c: the peer of one that gives up hears of it, with all its posts flushed, and keeps the cause. */
-void promise_c_peer(struct world *w)
+FAB_TEST(promise_c_peer)
 {
 	struct pair p;
 	char cause[256];
@@ -189,7 +189,7 @@ static void no_receive(struct world *w, struct ibv_send_wr wr)
 	end_free(p.b);
 }
 
-void promise_e_p12_no_receive(struct world *w)
+FAB_TEST(promise_e_p12_no_receive)
 {
 	no_receive(w, wr_send(0, NULL));
 	no_receive(w, wr_write_imm(0, NULL, 0, 0, 1));
@@ -246,7 +246,7 @@ static void ping_send_done(struct fab_conn *conn, struct fab_cqe *cqe, const str
 	p->sent += wc->status == IBV_WC_SUCCESS;
 }
 
-void promise_f_only_poll(struct world *w)
+FAB_TEST(promise_f_only_poll)
 {
 	struct end *e[2];
 	struct pair p;
@@ -292,7 +292,7 @@ void promise_f_only_poll(struct world *w)
 }
 
 /* g: both ends send more than all buffers in between hold before either receives. */
-void promise_g_both_ways(struct world *w)
+FAB_TEST(promise_g_both_ways)
 {
 	enum { N = 24, SIZE = 1 << 20 };
 	struct region src[2], dst[2];
@@ -331,7 +331,7 @@ void promise_g_both_ways(struct world *w)
 }
 
 /* l: once a send has completed its buffer is ours again. */
-void promise_l_buffers(struct world *w)
+FAB_TEST(promise_l_buffers)
 {
 	enum { N = 16, SIZE = 256 << 10 };
 	struct region src, dst;
@@ -364,7 +364,7 @@ void promise_l_buffers(struct world *w)
 
 /* The poller sleeps; somebody posts: its completion reaches the sleeper, by the descriptor that was
  * armed or because fab_need_rearm() says that he has to be woken. */
-void sleep_and_post(struct world *w)
+FAB_TEST(sleep_and_post)
 {
 	struct ibv_send_wr wr = wr_write_imm(0, NULL, 0, 0, 1);
 	struct pollfd fd;
@@ -422,7 +422,7 @@ static void take_without_sleep(struct end *e, int got, int want)
 
 /* An edge that comes in front of a poll is not lost, whatever the poll was for: a send that has
  * completed, or the rest of a full poll. */
-void edge_before_poll(struct world *w)
+FAB_TEST(edge_before_poll)
 {
 	struct ibv_send_wr wr = wr_send(0, NULL);
 	struct ibv_wc wc;

@@ -6,7 +6,7 @@
 
 #include "conformance.h"
 
-void setup_connect(struct world *w)
+FAB_TEST(setup_connect)
 {
 	struct fab_addr local, peer;
 	struct pair p;
@@ -26,7 +26,7 @@ void setup_connect(struct world *w)
 	pair_close(&p);
 }
 
-void setup_reject(struct world *w)
+FAB_TEST(setup_reject)
 {
 	struct end *a = end_active(w, &w->addr, &default_attr);
 	uint8_t why[FAB_REJECT_DATA_MAX], hello[FAB_CONNECT_DATA_MAX];
@@ -61,7 +61,7 @@ static bool gate_admit(void *arg, const struct fab_addr *peer)
 }
 
 /* Refused by its address alone: told so, and not reported. */
-void setup_admit(struct world *w)
+FAB_TEST(setup_admit)
 {
 	struct gate gate = { 0 };
 	const struct fab_cm_conf conf = { .provider = w->p, .admit = gate_admit, .admit_arg = &gate,
@@ -131,7 +131,7 @@ static void seal_and_compare(struct world *w, uint8_t other[FAB_BINDING_LEN])
 	pair_close(&p);
 }
 
-void setup_seal(struct world *w)
+FAB_TEST(setup_seal)
 {
 	const struct fab_cm_conf conf = { .provider = w->p, .seal = seal_data,
 					  .tls = provider_tls[1] };
@@ -159,7 +159,7 @@ void setup_seal(struct world *w)
 }
 
 /* Nobody listens any more. */
-void setup_unreachable(struct world *w)
+FAB_TEST(setup_unreachable)
 {
 	struct end *a;
 
@@ -203,7 +203,7 @@ static void abort_active(struct world *w)
 	end_free(b);
 }
 
-void setup_abort(struct world *w)
+FAB_TEST(setup_abort)
 {
 	struct fab_conn *conn;
 	struct end *a;
@@ -228,7 +228,7 @@ void setup_abort(struct world *w)
 	abort_active(w);
 }
 
-void setup_port_in_use(struct world *w)
+FAB_TEST(setup_port_in_use)
 {
 	struct fab_listener *l;
 
@@ -236,7 +236,7 @@ void setup_port_in_use(struct world *w)
 }
 
 /* Several connections of one pd, each with its own context and stream. */
-void setup_many(struct world *w)
+FAB_TEST(setup_many)
 {
 	struct pair p[4];
 
@@ -262,7 +262,7 @@ void setup_many(struct world *w)
 	}
 }
 
-void setup_limits(struct world *w)
+FAB_TEST(setup_limits)
 {
 	struct end *a = end_active(w, &w->addr, NULL);
 	struct fab_device_attr dev, listens;

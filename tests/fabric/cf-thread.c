@@ -113,7 +113,7 @@ static void *poster_main(void *arg)
 	return NULL;
 }
 
-void promise_h_threads(struct world *w)
+FAB_TEST_THREADS(promise_h_threads)
 {
 	enum { N = 1000, SIZE = 2048 };
 	struct region src[2], dst[2];
@@ -220,7 +220,7 @@ static void *hold_main(void *arg)
 }
 
 /* n: no byte of a write is lost, whenever it comes. */
-void promise_n_threads(struct world *w)
+FAB_TEST_THREADS(promise_n_threads)
 {
 	enum { SIZE = 16384, N = 64 };
 	struct filled f = { .held = 0 };
@@ -364,12 +364,12 @@ static void revoke_rounds(struct world *w, enum revoke how)
 	check(hits > 0);
 }
 
-void promise_k_threads(struct world *w)
+FAB_TEST_THREADS(promise_k_threads)
 {
 	revoke_rounds(w, BY_REGION);
 }
 
-void promise_k_window_threads(struct world *w)
+FAB_TEST_THREADS(promise_k_window_threads)
 {
 	bool type_1, type_2;
 	struct pair p;

@@ -433,3 +433,50 @@ int post(struct end *e, struct ibv_send_wr *wr, unsigned n)
 	}
 	return rc;
 }
+
+/* ---- tests ---- */
+
+static struct fab_test *tests;
+
+void fab_test_add(struct fab_test *test)
+{
+	struct fab_test **last = &tests;
+
+	while (*last)
+		last = &(*last)->next;
+	*last = test;
+}
+
+static bool chosen(const char *name, char **names)
+{
+	bool all = !names || !*names;
+
+	for (; !all && *names; names++) {
+		if (strncmp(name, *names, strlen(*names)) == 0)
+			return true;
+	}
+	return all;
+}
+
+unsigned fab_tests_run(const struct fab_provider *p, struct world *w, char **names,
+		       void (*after)(void))
+{
+	unsigned n = 0;
+
+	for (struct fab_test *t = tests; t; t = t->next) {
+		if (!chosen(t->name, names) || (t->threads && !provider_threads))
+			continue;
+		printf("%s\n", t->name);
+		fflush(stdout);
+		world_init(w, p);
+		if (t->run)
+			t->run(w);
+		else
+			t->run_alone();
+		world_fini(w);
+		if (after)
+			after();
+		n++;
+	}
+	return n;
+}

@@ -38,6 +38,42 @@ _Noreturn void check_eq_failed(const char *file, int line, const char *a, long l
 void known_failure(const char *what);
 extern unsigned known_failures;
 
+/* ---- tests ---- */
+
+struct world;
+struct fab_test {
+	const char *name;
+	void (*run)(struct world *w), (*run_alone)(void);	/* one of them */
+	bool threads;			/* only where provider_threads */
+	struct fab_test *next;
+};
+void fab_test_add(struct fab_test *test);
+#define FAB_TEST_ADD(fn, ...)                                                                      \
+	__attribute__((constructor)) static void add_##fn(void)                                    \
+	{                                                                                          \
+		static struct fab_test t = { .name = #fn, __VA_ARGS__ };                           \
+                                                                                                   \
+		fab_test_add(&t);                                                                  \
+	}
+/* FAB_TEST(name) { ... } is a test in a world of its own, @w, which it leaves empty;
+ * FAB_TEST_THREADS() one that needs a second thread, and FAB_TEST_ALONE() one whose file has @w. */
+#define FAB_TEST(fn)                                                                               \
+	static void fn(struct world *w);                                                           \
+	FAB_TEST_ADD(fn, .run = fn)                                                                \
+	static void fn(struct world *w)
+#define FAB_TEST_THREADS(fn)                                                                       \
+	static void fn(struct world *w);                                                           \
+	FAB_TEST_ADD(fn, .run = fn, .threads = true)                                               \
+	static void fn(struct world *w)
+#define FAB_TEST_ALONE(fn)                                                                         \
+	static void fn(void);                                                                      \
+	FAB_TEST_ADD(fn, .run_alone = fn)                                                          \
+	static void fn(void)
+/* Run those whose names begin with one of @names, or all if there is none, each in the world @w
+ * over @p, and then @after, if not NULL; returns their number. */
+unsigned fab_tests_run(const struct fab_provider *p, struct world *w, char **names,
+		       void (*after)(void));
+
 /* ---- what a program that runs the suite on its provider brings (main-*.c) ---- */
 
 /* Address to listen on, port 0. */

@@ -182,7 +182,7 @@ static void listen_again(void)
 
 /* ---- the passive side ---- */
 
-static void listener_goes(void)
+FAB_TEST_ALONE(listener_goes)
 {
 	int fd;
 
@@ -198,7 +198,7 @@ static void listener_goes(void)
 	listen_again();
 }
 
-static void stranger_expires(void)
+FAB_TEST_ALONE(stranger_expires)
 {
 	int fd;
 
@@ -216,7 +216,7 @@ static void stranger_expires(void)
 }
 
 /* Of three steps one runs and two wait: those come home, and are freed at once. */
-static void strangers_wait(void)
+FAB_TEST_ALONE(strangers_wait)
 {
 	int fds[3];
 
@@ -252,7 +252,7 @@ static bool is_held(int fd)
 }
 
 /* A host with one step waits for one of two that another host had given before. */
-static void hosts_take_turns(void)
+FAB_TEST_ALONE(hosts_take_turns)
 {
 	int fds[4];
 
@@ -277,7 +277,7 @@ static void hosts_take_turns(void)
 }
 
 /* The result of a step waits for the cm, and its connection goes. */
-static void result_waits(void)
+FAB_TEST_ALONE(result_waits)
 {
 	struct pair pair;
 	int fd;
@@ -298,7 +298,7 @@ static void result_waits(void)
 }
 
 /* Two results wait for the cm, and each is taken: both strangers are heard again. */
-static void results_wait(void)
+FAB_TEST_ALONE(results_wait)
 {
 	int fds[3];
 
@@ -322,7 +322,7 @@ static void results_wait(void)
 }
 
 /* Both ends make all steps on the thread. */
-static void both_sides(void)
+FAB_TEST_ALONE(both_sides)
 {
 	struct pair pair[2];
 
@@ -335,7 +335,7 @@ static void both_sides(void)
 }
 
 /* While a step is held connections that are up do IO, and the cm serves who is new. */
-static void io_goes_on(void)
+FAB_TEST_ALONE(io_goes_on)
 {
 	struct ibv_send_wr wr;
 	struct region from, to;
@@ -375,7 +375,7 @@ static void io_goes_on(void)
 
 /* ---- the active side ---- */
 
-static void active_goes(void)
+FAB_TEST_ALONE(active_goes)
 {
 	struct fab_addr addr;
 	int listener = raw_listen(&w, &addr), fd;
@@ -427,18 +427,18 @@ static void active_expires(bool goes_first)
 	close(listener);
 }
 
-static void active_expires_first(void)
+FAB_TEST_ALONE(active_expires_first)
 {
 	active_expires(false);
 }
 
-static void active_expires_and_goes(void)
+FAB_TEST_ALONE(active_expires_and_goes)
 {
 	active_expires(true);
 }
 
 /* The peer refuses in plain and hangs up, before the step sends the hello. */
-static void active_is_refused(void)
+FAB_TEST_ALONE(active_is_refused)
 {
 	struct tcp_frame f = { .op = TCP_FRAME_REJECT, .rkey = TCP_FRAME_VERSION,
 			       .addr = TCP_FRAME_MAGIC };
@@ -460,7 +460,7 @@ static void active_is_refused(void)
 }
 
 /* Of two the second waits, and goes without a byte; the first sends its hello. */
-static void active_waits(void)
+FAB_TEST_ALONE(active_waits)
 {
 	struct fab_addr addr;
 	int listener = raw_listen(&w, &addr), fds[2];
@@ -528,28 +528,18 @@ static unsigned count_descriptors(void)
 	return n;
 }
 
+static unsigned before;
+
+static void all_is_back(void)
+{
+	check_eq(count_descriptors(), before);
+	check(!is_posted(&held) && !is_posted(&released) && !is_posted(&freed));
+	nlent = 0;
+}
+
 int main(void)
 {
-	static const struct test {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-		{ "both_sides", both_sides },
-		{ "listener_goes", listener_goes },
-		{ "stranger_expires", stranger_expires },
-		{ "strangers_wait", strangers_wait },
-		{ "hosts_take_turns", hosts_take_turns },
-		{ "result_waits", result_waits },
-		{ "results_wait", results_wait },
-		{ "io_goes_on", io_goes_on },
-		{ "active_goes", active_goes },
-		{ "active_expires_first", active_expires_first },
-		{ "active_expires_and_goes", active_expires_and_goes },
-		{ "active_is_refused", active_is_refused },
-		{ "active_waits", active_waits },
-	};
 	struct fab_tls *tls[2];
-	unsigned before;
 
 	main_thread = pthread_self();
 	sem_init(&held, 0, 0);
@@ -558,16 +548,7 @@ int main(void)
 	log_init(keep_line, LOG_LEVEL_INFO);
 	make_keys(tls);
 	before = count_descriptors();
-	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
-		printf("%s\n", tests[i].name);
-		fflush(stdout);
-		nlent = 0;
-		world_init(&w, fab_provider_find("tcp"));
-		tests[i].run();
-		world_fini(&w);
-		check_eq(count_descriptors(), before);
-		check(!is_posted(&held) && !is_posted(&released) && !is_posted(&freed));
-	}
+	fab_tests_run(fab_provider_find("tcp"), &w, NULL, all_is_back);
 	for (unsigned i = 0; i < 2; i++)
 		fab_tls_destroy(tls[i]);
 	return 0;

@@ -149,7 +149,7 @@ static void stranger_says(const void *what, size_t len, bool rejected, const cha
 	close(fd);
 }
 
-static void strangers_talk(void)
+FAB_TEST_ALONE(strangers_talk)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct raw_frame f;
@@ -228,7 +228,7 @@ static void says_connect(int fd)
 
 /* More silent connections than are kept, of one host and of several: they push out their own.  A
  * peer that came first, and needs its time, gets through, and so does one that comes later. */
-static void strangers_flood(void)
+FAB_TEST_ALONE(strangers_flood)
 {
 	enum { N = 300, KEPT = 256, OF_HOST = 64 };
 	int fds[N], slow = raw_socket(&w);
@@ -261,7 +261,7 @@ static void strangers_flood(void)
 }
 
 /* A connection that was reported is nobody's stranger any more. */
-static void slow_server(void)
+FAB_TEST_ALONE(slow_server)
 {
 	struct end *a = end_active(&w, &w.addr, &default_attr);
 
@@ -309,7 +309,7 @@ static void check_unreachable(struct end *a, int peer, int status, const char *c
 	close(peer);
 }
 
-static void answers(void)
+FAB_TEST_ALONE(answers)
 {
 	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
 	struct fab_addr addr;
@@ -386,7 +386,7 @@ static void answers(void)
 }
 
 /* The answer in single bytes, and data right behind it that must not get lost. */
-static void accept_in_pieces(void)
+FAB_TEST_ALONE(accept_in_pieces)
 {
 	struct raw_frame f = raw_handshake(RAW_ACCEPT, FAB_PRIVATE_DATA_MAX);
 	uint8_t buf[RAW_HDR + FAB_PRIVATE_DATA_MAX];
@@ -423,7 +423,7 @@ static void accept_in_pieces(void)
 }
 
 /* Out of descriptors: no busy loop, and the connection is taken when there are some again. */
-static void no_descriptors(void)
+FAB_TEST_ALONE(no_descriptors)
 {
 	struct rlimit old, low;
 	struct end *a = end_active(&w, &w.addr, &default_attr);
@@ -485,7 +485,7 @@ static void is_taken(struct end *a)
 
 /* The same for all that the machine may be short of: one try, and the next one when time has
  * passed. */
-static void nothing_left(void)
+FAB_TEST_ALONE(nothing_left)
 {
 	static const int errors[] = { EMFILE, ENFILE, ENOBUFS, ENOMEM };
 
@@ -512,7 +512,7 @@ static void nothing_left(void)
 }
 
 /* One that has gone while it waited is passed over, and the next one taken at once. */
-static void one_has_gone(void)
+FAB_TEST_ALONE(one_has_gone)
 {
 	static const int errors[] = { ECONNABORTED, EPROTO, EHOSTUNREACH, EPERM, EINTR };
 
@@ -529,7 +529,7 @@ static void one_has_gone(void)
 }
 
 /* [::] and 0.0.0.0 on one port are two listeners. */
-static void both_families(void)
+FAB_TEST_ALONE(both_families)
 {
 	struct fab_addr v4, v6;
 	struct fab_listener *l4, *l6;
@@ -553,27 +553,6 @@ static void both_families(void)
 
 int main(void)
 {
-	static const struct test {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-		{ "strangers_talk", strangers_talk },
-		{ "strangers_flood", strangers_flood },
-		{ "slow_server", slow_server },
-		{ "answers", answers },
-		{ "accept_in_pieces", accept_in_pieces },
-		{ "no_descriptors", no_descriptors },
-		{ "nothing_left", nothing_left },
-		{ "one_has_gone", one_has_gone },
-		{ "both_families", both_families },
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
-		printf("%s\n", tests[i].name);
-		fflush(stdout);
-		world_init(&w, fab_provider_find("tcp"));
-		tests[i].run();
-		world_fini(&w);
-	}
+	fab_tests_run(fab_provider_find("tcp"), &w, NULL, NULL);
 	return 0;
 }

@@ -211,7 +211,7 @@ static void ends_with(struct peer *p, struct end *e, const char *cause)
 }
 
 /* The peer changes its keys, and asks for others of ours. */
-static void key_update(void)
+FAB_TEST_ALONE(key_update)
 {
 	struct peer p = { 0 };
 	struct end *e = peer_connect(&p);
@@ -233,7 +233,7 @@ static void key_update(void)
 }
 
 /* A handshake and frames whose bytes come one by one. */
-static void single_bytes(void)
+FAB_TEST_ALONE(single_bytes)
 {
 	struct peer p = { .slow = true };
 	struct end *e = peer_connect(&p);
@@ -274,14 +274,14 @@ static void messages_to_slow_peer(size_t record)
 	peer_fini(&p);
 }
 
-static void full_socket(void)
+FAB_TEST_ALONE(full_socket)
 {
 	messages_to_slow_peer(0);
 }
 
 /* The same, with a peer that asks for records of 1 KiB.  The kernel would send larger ones, and
  * does not get the keys. */
-static void small_records(void)
+FAB_TEST_ALONE(small_records)
 {
 	const char *cipher = provider_cipher;
 
@@ -293,7 +293,7 @@ static void small_records(void)
 /* ---- who the peer is ---- */
 
 /* The server knows its client by the key, without the label of the key. */
-static void identity(void)
+FAB_TEST_ALONE(identity)
 {
 	struct peer p = { 0 };
 	struct end *e = peer_connect(&p);
@@ -307,7 +307,7 @@ static void identity(void)
 }
 
 /* The second cipher. */
-static void chacha(void)
+FAB_TEST_ALONE(chacha)
 {
 	struct peer p = { .chacha = true };
 	struct end *e = peer_connect(&p);
@@ -324,7 +324,7 @@ static void chacha(void)
 /* ---- records around the handshake ---- */
 
 /* The last flight of the handshake, CONNECT and a message arrive with a single segment. */
-static void at_once(void)
+FAB_TEST_ALONE(at_once)
 {
 	struct peer p = { 0 };
 	uint8_t frame[RAW_HDR + 5];
@@ -362,7 +362,7 @@ static void at_once(void)
 }
 
 /* No byte of an alert comes where the bytes of a message belong. */
-static void alert_in_message(void)
+FAB_TEST_ALONE(alert_in_message)
 {
 	enum { LEN = 20000, SENT = 17000 };
 	static uint8_t frame[RAW_HDR + LEN];
@@ -398,7 +398,7 @@ static void alert_in_message(void)
 
 /* A kernel without the module, or that refuses the first key, leaves TLS to GnuTLS, without a lost
  * byte; one that refuses the second key ends the connection. */
-static void refusals(void)
+FAB_TEST_ALONE(refusals)
 {
 	struct peer p = { 0 };
 	struct fab_identity id;
@@ -438,7 +438,7 @@ static void refusals(void)
 /* ---- ends ---- */
 
 /* Our end says that it ends: a peer that cannot be fooled sees it. */
-static void says_bye(void)
+FAB_TEST_ALONE(says_bye)
 {
 	struct peer p = { 0 };
 	struct end *e = peer_connect(&p);
@@ -455,7 +455,7 @@ static void says_bye(void)
 }
 
 /* A key of the kernel ends with its budget. */
-static void budget(void)
+FAB_TEST_ALONE(budget)
 {
 	uint64_t left = 5;
 	struct iovec iov = { "hello", 5 };
@@ -484,7 +484,7 @@ static void hears_bad_record(struct peer *p, struct end *e)
 	check_eq(gnutls_alert_get(p->session), GNUTLS_A_BAD_RECORD_MAC);
 }
 
-static void ends(void)
+FAB_TEST_ALONE(ends)
 {
 	static const uint8_t nonsense[] = "\x17\x03\x03\x00\x20" "0123456789abcdef0123456789abcdef";
 	uint8_t half[RAW_HDR + 2];
@@ -537,7 +537,7 @@ static void ends(void)
 
 /* Frames in the record of the ACCEPT wait inside of the library when the connection is up: an end
  * that arms first, and then sleeps, hears of them. */
-static void behind_accept(void)
+FAB_TEST_ALONE(behind_accept)
 {
 	struct peer p = { 0 };
 	struct fab_addr addr;
@@ -566,7 +566,7 @@ static void behind_accept(void)
 }
 
 /* A server that asks for small records does not get them from the kernel of the client. */
-static void small_records_of_server(void)
+FAB_TEST_ALONE(small_records_of_server)
 {
 	struct peer p = { .record = 1024 };
 	struct fab_addr addr;
@@ -598,7 +598,7 @@ static void small_records_of_server(void)
 }
 
 /* An answer in plain to a side that requires TLS: a refusal is one, all else is none. */
-static void answers_in_plain(void)
+FAB_TEST_ALONE(answers_in_plain)
 {
 	static const struct {
 		enum raw_op op;
@@ -634,7 +634,7 @@ static void answers_in_plain(void)
 
 /* Plain strangers, and strangers whose handshake stops: bounded in number and time.  An honest peer
  * gets in, and so does one whose hello came first. */
-static void stalled(void)
+FAB_TEST_ALONE(stalled)
 {
 	enum { N = 300, KEPT = 256 };
 	static const char hello[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -755,39 +755,11 @@ static void asked_once_each(void)
 
 int main(void)
 {
-	static const struct test {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-		{ "key_update", key_update },
-		{ "single_bytes", single_bytes },
-		{ "full_socket", full_socket },
-		{ "small_records", small_records },
-		{ "identity", identity },
-		{ "chacha", chacha },
-		{ "at_once", at_once },
-		{ "refusals", refusals },
-		{ "alert_in_message", alert_in_message },
-		{ "ends", ends },
-		{ "says_bye", says_bye },
-		{ "budget", budget },
-		{ "behind_accept", behind_accept },
-		{ "small_records_of_server", small_records_of_server },
-		{ "answers_in_plain", answers_in_plain },
-		{ "stalled", stalled },
-	};
-
 	ktls = getenv("FABRIC_KTLS");
 	provider_cipher = ktls ? "kTLS1.3 " : "TLS1.3 ";
 	asked_once_each();
 	make_keys();
-	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
-		printf("%s\n", tests[i].name);
-		fflush(stdout);
-		world_init(&w, fab_provider_find("tcp"));
-		tests[i].run();
-		world_fini(&w);
-	}
+	fab_tests_run(fab_provider_find("tcp"), &w, NULL, NULL);
 	fab_tls_destroy(server_tls);
 	fab_tls_destroy(client_tls);
 	return 0;

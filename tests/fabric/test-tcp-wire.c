@@ -92,7 +92,7 @@ static void expect_end(int fd, uint32_t status)
 }
 
 /* Each kind of request as bytes, one system call for a chain. */
-static void bytes_of_requests(void)
+FAB_TEST_ALONE(bytes_of_requests)
 {
 	static const uint8_t vector[RAW_HDR] = {
 		5, 0, 0, 0, 4, 3, 2, 0, 0xa1, 0xb2, 0xc3, 0xd4,
@@ -148,7 +148,7 @@ static void bytes_of_requests(void)
 }
 
 /* A sleeper is woken for each byte; and what is not there is not asked for. */
-static void byte_at_a_time(void)
+FAB_TEST_ALONE(byte_at_a_time)
 {
 	struct raw_frame f[4] = {
 		{ .op = RAW_WRITE, .length = 100 },
@@ -238,7 +238,7 @@ static const struct bad {
 	{ "peer failed", 0, { .op = RAW_DISCONNECT, .imm = 0xffffffff } },
 };
 
-static void bad_headers(void)
+FAB_TEST_ALONE(bad_headers)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(bad_frames); i++) {
 		const struct bad *b = &bad_frames[i];
@@ -266,7 +266,7 @@ static void bad_headers(void)
 	}
 }
 
-static void half_a_frame(void)
+FAB_TEST_ALONE(half_a_frame)
 {
 	struct raw_frame f = { .op = RAW_WRITE_IMM, .length = 4096 };
 
@@ -294,7 +294,7 @@ static void half_a_frame(void)
 }
 
 /* Small buffers, a slow reader that takes odd pieces: not a byte is lost, doubled or reordered. */
-static void partial_writes(void)
+FAB_TEST_ALONE(partial_writes)
 {
 	enum { N = 60, MAX = 9000 };
 	struct raw_frame f = { .op = RAW_WRITE_IMM, .rkey = 5, .addr = 77 };
@@ -356,7 +356,7 @@ static void partial_writes(void)
 
 /* A client whose program stands still acknowledges nothing more once its socket is full, and the
  * kernel below it answers each probe: its connection ends, and gives back what it holds. */
-static void closed_window(void)
+FAB_TEST_ALONE(closed_window)
 {
 	enum { N = 60, LEN = 9000 };
 	int small = 4096, fd;
@@ -420,7 +420,7 @@ static void chain_of_pieces(unsigned n, unsigned sges, unsigned calls)
 	end_free(e);
 }
 
-static void pieces_of_a_call(void)
+FAB_TEST_ALONE(pieces_of_a_call)
 {
 	for (unsigned sges = 0; sges <= 2; sges++) {
 		unsigned n = TX_IOV_MAX / (1 + sges);	/* as many as one call takes */
@@ -434,7 +434,7 @@ static void pieces_of_a_call(void)
 
 /* Where the peer waits for payload nothing else may come, DISCONNECT neither: it would be
  * placed. */
-static void disconnect_inside_a_frame(void)
+FAB_TEST_ALONE(disconnect_inside_a_frame)
 {
 	struct raw_frame f = { .op = RAW_WRITE, .length = 1 << 20, .rkey = 5, .addr = 77 };
 	uint8_t want[RAW_HDR], *got = malloc(RAW_HDR + f.length);
@@ -473,7 +473,7 @@ static void disconnect_inside_a_frame(void)
 
 /* One recv for what came together, one behind an arm or a full poll, where bytes may have come
  * since, and none where nothing can be. */
-static void system_calls(void)
+FAB_TEST_ALONE(system_calls)
 {
 	struct raw_frame f = { .op = RAW_WRITE_IMM, .length = 1000 };
 	static uint8_t buf[8][RAW_HDR + 1000];
@@ -516,7 +516,7 @@ static void system_calls(void)
 }
 
 /* Frames that complete nothing, without an end: each poll takes its share and no more. */
-static void endless(void)
+FAB_TEST_ALONE(endless)
 {
 	struct ibv_wc wc[16];
 	struct end *e;
@@ -539,7 +539,7 @@ static void endless(void)
 }
 
 /* Posts that are errors of the program: told, and they fail the connection. */
-static void bad_posts(void)
+FAB_TEST_ALONE(bad_posts)
 {
 	const struct fab_qp_attr small = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1 };
 
@@ -595,7 +595,7 @@ static void bad_posts(void)
 }
 
 /* Memory that is not there: the connection fails, and nothing else. */
-static void bad_memory(void)
+FAB_TEST_ALONE(bad_memory)
 {
 	/* Mapped, but behind the end of its file. */
 	int empty = memfd_create("empty", MFD_CLOEXEC);
@@ -620,7 +620,7 @@ static void bad_memory(void)
 }
 
 /* The peer's program dies with our bytes unread: both ways to hear of it name the reset. */
-static void reset(void)
+FAB_TEST_ALONE(reset)
 {
 	for (int posting = 0; posting < 2; posting++) {
 		struct linger now = { .l_onoff = 1 };
@@ -658,7 +658,7 @@ static int half_a_write(struct end **e, struct fab_pd *pd, struct region *dst)
 }
 
 /* A key that is taken away stops what is written under it, and nothing else. */
-static void another_key_goes(void)
+FAB_TEST_ALONE(another_key_goes)
 {
 	struct region dst, other;
 	uint8_t rest[512];
@@ -701,7 +701,7 @@ static void expect_refused_write(int fd, struct end *e, const struct region *dst
 }
 
 /* The next region has the slot of the last one, and another key. */
-static void key_of_the_region_before(void)
+FAB_TEST_ALONE(key_of_the_region_before)
 {
 	struct region before, dst;
 	struct end *e;
@@ -720,7 +720,7 @@ static void key_of_the_region_before(void)
 }
 
 /* A window of type 2 is its connection's. */
-static void window_of_another_connection(void)
+FAB_TEST_ALONE(window_of_another_connection)
 {
 	struct end *e, *other;
 	struct ibv_send_wr wr;
@@ -744,7 +744,7 @@ static void window_of_another_connection(void)
 }
 
 /* Who arms while a send completion waits to be polled is not to sleep. */
-static void completion_before_arm(void)
+FAB_TEST_ALONE(completion_before_arm)
 {
 	struct ibv_send_wr wr;
 	struct end *e;
@@ -792,7 +792,7 @@ static void *fail(void *arg)
 }
 
 /* Drained means that it may be destroyed. */
-static void drained_after_the_failure(void)
+FAB_TEST_ALONE(drained_after_the_failure)
 {
 	struct ibv_wc wc[8];
 	pthread_t thread;
@@ -812,36 +812,6 @@ static void drained_after_the_failure(void)
 
 int main(void)
 {
-	static const struct test {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-		{ "bytes_of_requests", bytes_of_requests },
-		{ "byte_at_a_time", byte_at_a_time },
-		{ "bad_headers", bad_headers },
-		{ "half_a_frame", half_a_frame },
-		{ "another_key_goes", another_key_goes },
-		{ "key_of_the_region_before", key_of_the_region_before },
-		{ "window_of_another_connection", window_of_another_connection },
-		{ "completion_before_arm", completion_before_arm },
-		{ "drained_after_the_failure", drained_after_the_failure },
-		{ "partial_writes", partial_writes },
-		{ "closed_window", closed_window },
-		{ "pieces_of_a_call", pieces_of_a_call },
-		{ "disconnect_inside_a_frame", disconnect_inside_a_frame },
-		{ "system_calls", system_calls },
-		{ "endless", endless },
-		{ "bad_posts", bad_posts },
-		{ "bad_memory", bad_memory },
-		{ "reset", reset },
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
-		printf("%s\n", tests[i].name);
-		fflush(stdout);
-		world_init(&w, fab_provider_find("tcp"));
-		tests[i].run();
-		world_fini(&w);
-	}
+	fab_tests_run(fab_provider_find("tcp"), &w, NULL, NULL);
 	return 0;
 }

@@ -44,7 +44,7 @@ static void one_key(struct world *w, enum frwr_mode mode)
 	kit_close(&k);
 }
 
-void t16_bind_write_invalidate(struct world *w)
+FAB_TEST(t16_bind_write_invalidate)
 {
 	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
 
@@ -101,7 +101,7 @@ static void one_read(struct kit *k, unsigned i, bool inv, uint8_t byte)
 	check_eq(kit_unmap(k, i), inv ? -EALREADY : 0);
 }
 
-void t17_invalidated_by_the_peer(struct world *w)
+FAB_TEST(t17_invalidated_by_the_peer)
 {
 	enum { ROUNDS = 300 };		/* keys have 8 bits that change */
 	struct frwr_stats st;
@@ -230,7 +230,7 @@ static void chains(struct world *w, enum frwr_mode mode)
 	kit_close(&k);
 }
 
-void t18_chains(struct world *w)
+FAB_TEST(t18_chains)
 {
 	chains(w, FRWR_MW2);
 	chains(w, FRWR_MW1);

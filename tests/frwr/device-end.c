@@ -85,7 +85,7 @@ static void retried_bind(struct world *w, enum frwr_mode mode)
 	kit_close(&k);
 }
 
-void t24_retried_binds(struct world *w)
+FAB_TEST(t24_retried_binds)
 {
 	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1 };
 
@@ -161,7 +161,7 @@ static void one_end(struct world *w, unsigned n)
 	check_eq(k.ndone, inv ? SLOTS : 0);
 }
 
-void t25_ends_with_requests_in_flight(struct world *w)
+FAB_TEST(t25_ends_with_requests_in_flight)
 {
 	char before[512], after[512];
 
@@ -181,7 +181,7 @@ void t25_ends_with_requests_in_flight(struct world *w)
 /* The caller is answered and its memory, which is not the slot, its own again.  The slot is
  * nobody's, whatever the peer goes on to write there, until the path has ended: the peer may be
  * invalidating the key just now. */
-void t26_given_up(struct world *w)
+FAB_TEST(t26_given_up)
 {
 	struct frwr_handle h;
 	struct kit k;
@@ -229,7 +229,7 @@ void t26_given_up(struct world *w)
 
 /* A hostile peer gives one key back twice.  It costs the connection; on rxe the machine, so there
  * only tests/guest/manual-t28-double-invalidate.sh asks for it. */
-void t28_double_invalidate(struct world *w)
+FAB_TEST(t28_double_invalidate)
 {
 	struct ibv_send_wr wr;
 	struct ibv_wc wc;

@@ -96,7 +96,7 @@ static void reads_and_writes(struct world *w, enum frwr_mode cm, enum frwr_mode 
 	rw_server_close(&s);
 }
 
-void t19_reads_and_writes(struct world *w)
+FAB_TEST(t19_reads_and_writes)
 {
 	reads_and_writes(w, FRWR_MW2, FRWR_MW1, MANY);
 	reads_and_writes(w, FRWR_MW1, FRWR_MW1, FEW);

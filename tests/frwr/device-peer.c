@@ -145,7 +145,7 @@ static void client_killed(struct world *w)
 	fclose(out);
 }
 
-void t23_peer_killed(struct world *w)
+FAB_TEST(t23_peer_killed)
 {
 	server_killed(w);
 	client_killed(w);

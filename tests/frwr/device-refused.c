@@ -163,7 +163,7 @@ static void refused_inv(struct world *w, const struct row *row)
 	kit_close(&k);
 }
 
-void t21_violations(struct world *w)
+FAB_TEST(t21_violations)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		printf("  %s, %s\n", rows[i].what, frwr_mode_name(rows[i].mode));
@@ -212,7 +212,7 @@ static void bounds(struct world *w, enum frwr_mode mode)
 	kit_close(&k);
 }
 
-void t22_slots_bound_windows(struct world *w)
+FAB_TEST(t22_slots_bound_windows)
 {
 	bounds(w, FRWR_MW2);
 	bounds(w, FRWR_MW1);

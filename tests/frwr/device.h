@@ -87,25 +87,9 @@ extern struct watch watch;
 /* From now on, all connections of the device of @conn.  Nothing is seen over sockets. */
 void watch_device(struct fab_conn *conn);
 
-/* ---- the cases; numbers: tests/frwr/README ---- */
+/* ---- the cases are in device-*.c; numbers: tests/frwr/README ---- */
 
-/* device-basic.c */
-void t16_bind_write_invalidate(struct world *w);
-void t17_invalidated_by_the_peer(struct world *w);
-void t18_chains(struct world *w);
-/* device-io.c */
-void t19_reads_and_writes(struct world *w);
-/* device-peer.c */
-void t23_peer_killed(struct world *w);
-/* The other process of that: serves, or reads and writes at @address, until it is killed. */
+/* The other process of t23: serves, or reads and writes at @address, until it is killed. */
 _Noreturn void peer_main(const struct fab_provider *p, const char *address);
-/* device-end.c */
-void t24_retried_binds(struct world *w);
-void t25_ends_with_requests_in_flight(struct world *w);
-void t26_given_up(struct world *w);
-void t28_double_invalidate(struct world *w);
-/* device-refused.c */
-void t21_violations(struct world *w);
-void t22_slots_bound_windows(struct world *w);
 
 #endif
