@@ -20,6 +20,8 @@ for n in $(seq 6 19); do
 	[ "$status" != 124 ] || break
 	[ "$status" = 1 ] || fail "with $n descriptors: status $status, expected 1"
 	[ "$(grep -c 'error: ' "$tmp/out")" = 1 ] || fail "with $n descriptors: not one error line"
+	grep -q 'error: .*: Too many open files: .*LimitNOFILE=' "$tmp/out" ||
+		fail "with $n descriptors: the line does not name the limit"
 	failed=$((failed + 1))
 done
 [ "$failed" -gt 5 ] || fail "only $failed starts failed: the limits do not reach"

@@ -116,6 +116,12 @@ enum exit_status std_out_end(const char *program, enum exit_status status);
 /* If @r is -EMFILE, append to @err, the text of this error, how many descriptors the process may
  * have.  Returns @r. */
 int fds_name_limit(int r, char *err, size_t len);
+/* What helps against @rc, behind the text of this error; "": it is not -EMFILE. */
+static inline const char *fds_hint(int rc)
+{
+	return rc == -EMFILE ? ": raise the limit of descriptors (ulimit -n, systemd: "
+			       "LimitNOFILE=)" : "";
+}
 /* The number of descriptors to keep free, the reserve: as many clients may come at the same time,
  * until these are sent away.  Each client has @client descriptors. */
 unsigned fds_reserve(unsigned client);

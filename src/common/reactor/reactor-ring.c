@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "process.h"
 #include "reactor-ring.h"
 #include "util.h"
 
@@ -54,7 +55,7 @@ static void log_setup_error(const char *name, int err)
 		log_err(name, "no memory for an io_uring: raise the limit of locked memory "
 			"(ulimit -l, systemd: LimitMEMLOCK=)");
 	else
-		log_err(name, "cannot create an io_uring: %s", strerror(-err));
+		log_err(name, "cannot create an io_uring: %s%s", strerror(-err), fds_hint(err));
 }
 
 static int check_features(const char *name, struct io_uring *ring)

@@ -17,6 +17,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "process.h"
 #include "reactor-ring.h"
 
 /* After a pass with more completions the thread sleeps: what comes meanwhile is one more pass. */
@@ -66,7 +67,8 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	r->timeout_ms = CLOCK_NEVER;
 	rc = loop_init(&r->loop);
 	if (rc) {
-		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
+		log_err(r->name, "cannot create an eventfd: %s%s", strerror(-rc),
+			fds_hint(rc));
 		goto err_free;
 	}
 	rc = reactor_ring_init(r->name, &r->ring, ring_entries);

@@ -17,6 +17,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "process.h"
 #include "rtrs-proto.h"
 #include "srv-auth.h"
 #include "srv-con.h"
@@ -388,6 +389,8 @@ static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
 /* A hint, behind the error's own words, for the person who repairs the host. */
 static const char *listen_hint(const struct fab_addr *addr, int rc)
 {
+	if (rc == -EMFILE)
+		return fds_hint(rc);
 	if (rc == -EADDRINUSE)
 		return ": another program listens there, or another --listen of this server (ss "
 		       "-ltxp)";

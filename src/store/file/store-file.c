@@ -21,6 +21,7 @@
 #include "cleanup.h"
 #include "names.h"
 #include "number.h"
+#include "process.h"
 #include "store-file-priv.h"
 
 #define DIO_ALIGN_MAX 65536u
@@ -58,6 +59,8 @@ static int cannot_open(const struct refusal *to, int err)
 			 "was started");
 	else if (!*why && err == ENOENT)
 		snprintf(why, sizeof(why), ": create it, or correct the path");
+	else if (!*why)
+		snprintf(why, sizeof(why), "%s", fds_hint(-err));
 	return file_refuse(to, -err, "cannot be opened: %s%s", strerror(err), why);
 }
 
@@ -306,7 +309,8 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	rc = store_file_desc_open(store_file(ex));
 	if (rc)
 		return file_refuse(&to, rc,
-				   "cannot be opened again through /proc: %s", strerror(-rc));
+				   "cannot be opened again through /proc: %s%s", strerror(-rc),
+				   fds_hint(rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	/* The writes that the other server answered for need no FLUSH of this one. */
 	ex->durable = ex->spec.shared && !ex->spec.readonly && ex->geometry.writeback;
