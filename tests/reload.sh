@@ -4,7 +4,7 @@
 # after functions.sh:
 #
 #	load disk "$uri"; ...; goes_on disk; load_end disk
-#	says '+key gw/b'			a reload succeeds, and prints this line alone
+#	says '+key gw/b'			a reload succeeds, and prints these lines alone
 #	refused 'tls-psk=.*: No such file'	a reload fails, and prints a line that begins so
 requires nbdsh --version
 # shellcheck disable=SC2034 # for who sources this
@@ -12,20 +12,27 @@ ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/client.ctl")
 
 says() {
 	"${ctl[@]}" reload >"$tmp/said" || fail "no reload"
-	diff -u <(printf '%s\n' "$@") "$tmp/said" || fail "the reload says something else"
+	diff -u <([ $# -eq 0 ] || printf '%s\n' "$@") "$tmp/said" ||
+		fail "the reload says something else"
 }
 # refused REGEX...: a line for each
 refused() {
-	local status=0 line n=0
+	local status=0
 	"${ctl[@]}" reload >"$tmp/why" 2>&1 || status=$?
-	cat "$tmp/why"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
+	lines_are "$tmp/why" "$@"
+}
+# lines_are FILE REGEX...: of a command of rtrsctl that has failed
+lines_are() {
+	local file=$1 line n=0
+	shift
+	cat "$file"
 	for line; do
 		n=$((n + 1))
-		sed -n "${n}p" "$tmp/why" | grep -q -E "^rtrsctl: $line" ||
+		sed -n "${n}p" "$file" | grep -q -E "^rtrsctl: $line" ||
 			fail "line $n is not '$line'"
 	done
-	[ "$(wc -l <"$tmp/why")" -eq $n ] || fail "more than $n lines"
+	[ "$(wc -l <"$file")" -eq $n ] || fail "more than $n lines"
 }
 
 declare -A loads=()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # TLS of NBD clients of rtrs-nbd by NBD_OPT_STARTTLS, with keys: libnbd, nbdcopy and QEMU, over TCP
 # and a unix socket; who has no key, a wrong one or comes in clear is refused, with one line; and
-# large IO over full sockets.
+# large IO over full sockets.  Options that do not go together: test-secrets.sh.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires nbdinfo --version
@@ -131,20 +131,3 @@ start_gateway -v --tls=require --tls-psk="$tmp/stranger.psk" "server=127.0.0.1:$
 nbdinfo "$(uri carol "$tmp/stranger.psk")" | grep 'with TLS'
 expect_failure 1 'gnutls_handshake' nbdinfo "$(uri alice "$tmp/qemu/keys.psk")"
 told "TLS: no key has the name 'alice'$"
-
-# ---- options ----
-
-# bad STATUS TEXT OPTION...
-bad() {
-	local status=$1 text=$2
-	shift 2
-	expect_failure "$status" "$text" "$RTRS_NBD" -f -U "$tmp/bad.sock" "$@" "${session[@]}"
-}
-bad 2 "tls" --tls=maybe
-bad 2 '^rtrs-nbd: --tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
-bad 2 "^rtrs-nbd: --tls-psk=$tmp/none: " --tls-psk="$tmp/none"
-bad 2 '^rtrs-nbd: --tls-psk=.* expected one of them' --tls-psk="$tmp/server.psk" \
-	--tls-certificates="$tmp"
-cp "$tmp/server.psk" "$tmp/open.psk"
-chmod 644 "$tmp/open.psk"
-bad 2 "^rtrs-nbd: --tls-psk=$tmp/open.psk: " --tls-psk="$tmp/open.psk"
