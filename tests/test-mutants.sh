@@ -92,53 +92,27 @@ as_it_was() {
 		fail "a mutant was left in the tree"
 }
 
+# mutant NAME TESTS [OLD NEW [PLACE]]: of a list; without OLD two() returns 1
+two='file src/two/two.c'
+mutant() {
+	printf '%s\n' "mutant $1: it breaks" "${5-$two}" "-${3-	return n + 1;}" "+${4-	return n;}" \
+		"test $2"
+}
+
 # ---- the verdicts ----
 
-toy 1 --limit 2 <<'END'
-# comments, and lines with nothing
-mutant seen: it returns 1
-file src/two/two.c
--	return n + 1;
-+	return n;
-test tests/good
-
-mutant unseen: the same, with a test that is blind for it, too
-file src/two/two.c
--	return n + 1;
-+	return n;
-test tests/good tests/blind
-
-mutant seen-with-a-variable: the same, with a test that sees it then
-file src/two/two.c
--	return n + 1;
-+	return n;
-test SEES="a b" tests/blind tests/good
-
-mutant skipped: the same, with a test that looks elsewhere only
-file src/two/two.c
--	return n + 1;
-+	return n;
-test tests/good tests/part.crit
-
-mutant not-skipped: the same, with one that looks here
-file src/two/two.c
--	return n + 1;
-+	return n;
-test SEES=1 tests/part.crit
-
-mutant hangs: the same, with a test that waits for 2
-file src/two/two.c
--return n + 1;
-+return n;
-test tests/slow
-
-mutant wrong: no C
-file src/two/two.c
- {
--	int n = 1;
-+	int n = ;
-test tests/good
-END
+{
+	printf '%s\n' '# comments, and lines with nothing'
+	mutant seen tests/good
+	echo
+	mutant unseen 'tests/good tests/blind'
+	mutant seen-with-a-variable 'SEES="a b" tests/blind tests/good'
+	mutant skipped 'tests/good tests/part.crit'
+	mutant not-skipped 'SEES=1 tests/part.crit'
+	mutant hangs tests/slow
+	mutant wrong tests/good ' 	int n = 1;' ' 	int n = ;' "$two
+ {"
+} | toy 1 --limit 2
 says '^killed +seen '
 says "^killed +seen-with-a-variable .* 'SEES=a b' tests/blind, 'SEES=a b' tests/good"
 says '^survived +unseen .* tests/blind did not see it'
@@ -147,23 +121,14 @@ says '^not-run +skipped .* tests/part.crit'
 says '^killed +not-skipped '
 says '^killed +hangs .* tests/slow \(time limit\)'
 says '^does-not-build +wrong '
-says '^toy.list:[0-9]+: unseen survived: the same, with'
+says '^toy.list:[0-9]+: unseen survived: it breaks'
 says '^4 of 5 mutants killed: 80.0 %, 100 % wanted; 1 survived, 1 do not build, '
 says ' 1 not run; 7 tried$'
 as_it_was
 
 # Chosen ones; and code that has changed since.
 sed -i 's/int n = 1/long n = 1/' "$tmp/toy/src/two/two.c"
-list='mutant a: it returns 1
-file src/two/two.c
--	return n + 1;
-+	return n;
-test tests/good
-mutant b: nothing
-file src/two/two.c
--	return n + 1;
-+	return 1 + n;
-test tests/good'
+list=$(mutant a tests/good; mutant b tests/good '	return n + 1;' '	return 1 + n;')
 toy 0 a <<< "$list"
 says '^1 of 1 mutants killed: 100.0 %'
 toy 1 <<< "$list"
@@ -358,15 +323,10 @@ wrong() {
 }
 
 wrong 'a does not apply: src/two/two.c has its old text 0 times, expected once: "return 3;"' \
-	'mutant a: x
-file src/two/two.c
--	return 3;
-test tests/good'
+	"$(mutant a tests/good '	return 3;' '')"
 printf 'int a;\nint  a;\n' >> "$tmp/toy/src/two/two.c"
-wrong 'src/two/two.c has its old text 2 times, expected once: "int a;"' 'mutant a: x
-file src/two/two.c
--int a;
-test tests/good'
+wrong 'src/two/two.c has its old text 2 times, expected once: "int a;"' \
+	"$(mutant a tests/good 'int a;' '')"
 # A place by its function: the same text elsewhere, a move and a copy.
 cat > "$tmp/toy/src/three.c" <<'END'
 struct three {
@@ -402,11 +362,7 @@ for place in 'two' 'struct three;int n;' 'THREE;((a) + 1)' 'table;1,' 'three;ret
 	'two of two.c'; do
 	old=${place#*;}
 	[ "$old" != "$place" ] || old='return n + 1;'
-	toy 0 --check <<< "mutant a: x
-in ${place%%;*}
--$old
-+other;
-test tests/good"
+	toy 0 --check <<< "$(mutant a tests/good "$old" 'other;' "in ${place%%;*}")"
 done
 # A sentence of two lines; code that is wrapped, in the file and in the list.
 printf 'int four(void)\n{\n\treturn two(),\n\t\tthree();\n}\n' > "$tmp/toy/src/four.c"
@@ -424,19 +380,10 @@ in four
 +	return three();
 test tests/good'
 rm "$tmp/toy/src/four.c"
-wrong 'a does not apply: two has its old text 0 times, expected once: "return n \+ 3;"' 'mutant a: x
-in two
--	return n + 3;
-test tests/good'
-wrong 'a does not apply: there is no five' 'mutant a: x
-in five
--	return n + 3;
-test tests/good'
-in_two='mutant a: x
-in two
--	return n + 1;
-+	return n;
-test tests/good'
+wrong 'a does not apply: two has its old text 0 times, expected once: "return n \+ 3;"' \
+	"$(mutant a tests/good '	return n + 3;' '' 'in two')"
+wrong 'a does not apply: there is no five' "$(mutant a tests/good '	return n + 3;' '' 'in five')"
+in_two=$(mutant a tests/good '	return n + 1;' '	return n;' 'in two')
 mkdir "$tmp/toy/src/below"
 mv "$tmp/toy/src/two/two.c" "$tmp/toy/src/below/moved.c"
 toy 0 --check <<< "$in_two"
@@ -445,30 +392,12 @@ wrong 'a does not apply: two has its old text 2 times' "$in_two"
 toy 0 --check <<< "${in_two/in two/in two of moved.c}"
 rm -r "$tmp/toy/src/below"
 
-wrong 'a does not apply: there is no src/five.c' 'mutant a: x
-file src/five.c
--int a;
-test tests/good'
-wrong 'a has no such test: tests/goo' 'mutant a: x
-file src/two/two.c
--	return n + 1;
-test tests/goo'
-wrong 'a has no test, or no place' 'mutant a: x
-file src/two/two.c
--	return n + 1;'
-wrong 'a changes nothing' 'mutant a: x
-file src/two/two.c
--	return n + 1;
-+	return n + 1;
-test tests/good'
-wrong 'a is there twice' 'mutant a: x
-file src/two/two.c
--	return n + 1;
-test tests/good
-mutant a: x
-file src/two/two.c
--	return n + 1;
-test tests/good'
+wrong 'a does not apply: there is no src/five.c' \
+	"$(mutant a tests/good 'int a;' '' 'file src/five.c')"
+wrong 'a has no such test: tests/goo' "$(mutant a tests/goo)"
+wrong 'a has no test, or no place' "$(mutant a '')"
+wrong 'a changes nothing' "$(mutant a tests/good '	return n + 1;' '	return n + 1;')"
+wrong 'a is there twice' "$(mutant a tests/good; mutant a tests/good)"
 wrong 'expected "mutant NAME: WHAT IT BREAKS", got "mutant a"' 'mutant a'
 wrong 'expected "mutant NAME: WHAT IT BREAKS", got "test tests/good"' 'test tests/good'
 wrong 'toy.list:2: expected mutant, in, file, test' 'mutant a: x
