@@ -15,135 +15,64 @@ static void granted(struct range *range)
 	trace[n + 1] = '\0';
 }
 
-static void setup(void)
+/* A word of a case:
+ *	s1:0-8192 x1:0-512	range 1 enters, shared or exclusive, and need not wait
+ *	s1:0-8192?		and waits
+ *	-1			it leaves, and nobody goes on
+ *	-1>23			2 goes on, then 3 */
+static void step(const char *word)
 {
-	range_lock_init(&lock);
-}
+	unsigned i = (unsigned)(word[1] - '0');
+	unsigned long start, end;
+	bool waits = word[strlen(word) - 1] == '?';
 
-/* Nothing is left behind. */
-static void teardown(void)
-{
-	cr_assert(list_empty(&lock.ranges));
-	cr_assert_eq(lock.nexclusive, 0u);
-	range_lock_fini(&lock);
-}
-
-TestSuite(range, .init = setup, .fini = teardown);
-
-static bool enter(unsigned i, uint64_t start, uint64_t end, bool exclusive)
-{
-	r[i] = (struct range){ .start = start, .end = end, .exclusive = exclusive,
+	if (*word == '-') {
+		trace[0] = '\0';
+		range_leave(&lock, &r[i]);
+		cr_assert_str_eq(trace, word[2] ? word + 3 : "", "%s: woke '%s'", word, trace);
+		for (const char *woken = trace; *woken; woken++)
+			cr_assert(range_is_granted(&lock, &r[*woken - '0']), "%s", word);
+		return;
+	}
+	cr_assert_eq(sscanf(word + 2, ":%lu-%lu", &start, &end), 2, "%s", word);
+	r[i] = (struct range){ .start = start, .end = end, .exclusive = *word == 'x',
 			       .granted = granted };
-	return range_enter(&lock, &r[i]);
+	cr_assert_eq(range_enter(&lock, &r[i]), !waits, "%s", word);
+	cr_assert_eq(range_is_granted(&lock, &r[i]), !waits, "%s", word);
 }
 
-#define shared(i, start, end) enter(i, start, end, false)
-#define exclusive(i, start, end) enter(i, start, end, true)
-
-static void leave(unsigned i, const char *woken)
+Test(range, steps)
 {
-	trace[0] = '\0';
-	range_leave(&lock, &r[i]);
-	cr_assert_str_eq(trace, woken, "leaving %u woke '%s', expected '%s'", i, trace, woken);
-}
+	static const struct {
+		const char *name, *steps;
+	} cases[] = {
+		{ "whole blocks never wait", "s0:0-8192 s1:0-8192 s2:4096-12288 -1 -0 -2" },
+		{ "waits for both in front", "x0:0-4096 x1:4096-8192 x2:0-8192? -0 -1>2 -2" },
+		{ "waits for all in front", "x0:0-4096 x1:0-4096? x2:0-4096? -0>1 -1>2 -2" },
+		{ "a change excludes writers of its block only",
+		  "x0:4096-8192 s1:0-4096 s2:8192-12288 s3:0-4097? -1 -0>3 -2 -3" },
+		{ "a change waits for writers, and goes before later ones",
+		  "s0:0-4096 x1:0-512? s2:0-512? s3:512-1024 -0>1 -1>2 -2 -3" },
+		{ "neighbours do not wait", "x0:4096-8192 x1:0-4096 x2:8192-12288 -0 -1 -2" },
+		/* 2 overlaps 1, which waits: it keeps its place behind it, though what 0 holds is
+		 * elsewhere. */
+		{ "order of arrival",
+		  "x0:0-4096 x1:0-8192? x2:4096-8192? x3:8192-12288 -3 -0>1 -1>2 -2" },
+		{ "several wake at once",
+		  "x0:0-16384 x1:0-4096? x2:4096-8192? s3:8192-16384? -0>123 -2 -1 -3" },
+		{ "leaves while it waits, and lets those behind it go",
+		  "s0:0-4096 x1:0-4096? s2:0-4096? -1>2 -0 -2" },
+	};
 
-Test(range, whole_blocks_never_wait)
-{
-	cr_assert(shared(0, 0, 8192));
-	cr_assert(shared(1, 0, 8192));
-	cr_assert(shared(2, 4096, 12288));
-	leave(1, "");
-	leave(0, "");
-	leave(2, "");
-}
+	for_each_case(c, cases) {
+		char text[128], *rest = text, *word;
 
-/* Who waits for two goes on when both have left, whichever is the first. */
-Test(range, waits_for_all_in_front)
-{
-	cr_assert(exclusive(0, 0, 4096));
-	cr_assert(exclusive(1, 4096, 8192));
-	cr_assert_not(exclusive(2, 0, 8192));
-	leave(0, "");
-	leave(1, "2");
-	leave(2, "");
-
-	cr_assert(exclusive(0, 0, 4096));
-	cr_assert_not(exclusive(1, 0, 4096));
-	cr_assert_not(exclusive(2, 0, 4096));
-	leave(0, "1");
-	leave(1, "2");
-	leave(2, "");
-}
-
-Test(range, a_change_excludes_writers_of_its_block_only)
-{
-	cr_assert(exclusive(0, 4096, 8192));
-	cr_assert(shared(1, 0, 4096));
-	cr_assert(shared(2, 8192, 12288));
-	cr_assert_not(shared(3, 0, 4097));
-	cr_assert_not(range_is_granted(&lock, &r[3]));
-	leave(1, "");
-	leave(0, "3");
-	cr_assert(range_is_granted(&lock, &r[3]));
-	leave(2, "");
-	leave(3, "");
-}
-
-Test(range, a_change_waits_for_writers_and_goes_before_later_ones)
-{
-	cr_assert(shared(0, 0, 4096));
-	cr_assert_not(exclusive(1, 0, 512));
-	cr_assert_not(shared(2, 0, 512));	/* 1 came first */
-	cr_assert(shared(3, 512, 1024));
-	leave(0, "1");
-	cr_assert_not(range_is_granted(&lock, &r[2]));
-	leave(1, "2");
-	leave(2, "");
-	leave(3, "");
-}
-
-Test(range, neighbours_do_not_wait)
-{
-	cr_assert(exclusive(0, 4096, 8192));
-	cr_assert(exclusive(1, 0, 4096));
-	cr_assert(exclusive(2, 8192, 12288));
-	leave(0, "");
-	leave(1, "");
-	leave(2, "");
-}
-
-/* 2 overlaps 1, which waits: it keeps its place behind it, though what 0 holds is elsewhere. */
-Test(range, order_of_arrival)
-{
-	cr_assert(exclusive(0, 0, 4096));
-	cr_assert_not(exclusive(1, 0, 8192));
-	cr_assert_not(exclusive(2, 4096, 8192));
-	cr_assert(exclusive(3, 8192, 12288));
-	leave(3, "");
-	leave(0, "1");
-	leave(1, "2");
-	leave(2, "");
-}
-
-Test(range, several_wake_at_once)
-{
-	cr_assert(exclusive(0, 0, 16384));
-	cr_assert_not(exclusive(1, 0, 4096));
-	cr_assert_not(exclusive(2, 4096, 8192));
-	cr_assert_not(shared(3, 8192, 16384));
-	leave(0, "123");
-	leave(2, "");
-	leave(1, "");
-	leave(3, "");
-}
-
-/* One that gives up its place lets those behind it go. */
-Test(range, leaves_while_it_waits)
-{
-	cr_assert(shared(0, 0, 4096));
-	cr_assert_not(exclusive(1, 0, 4096));
-	cr_assert_not(shared(2, 0, 4096));
-	leave(1, "2");
-	leave(0, "");
-	leave(2, "");
+		snprintf(text, sizeof(text), "%s", c->steps);
+		range_lock_init(&lock);
+		while ((word = strsep(&rest, " ")))
+			step(word);
+		cr_assert(list_empty(&lock.ranges), "%s", c->name);
+		cr_assert_eq(lock.nexclusive, 0u, "%s", c->name);
+		range_lock_fini(&lock);
+	}
 }
