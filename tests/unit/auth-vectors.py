@@ -73,6 +73,7 @@ def handshake(version, transport):
 
 def show(what, data):
     print(f"static const uint8_t golden_{what}[{len(data)}] = {{")
+    data = data.rstrip(b"\0")           # C fills it up
     for i in range(0, len(data), 12):
         print("\t" + " ".join(f"0x{b:02x}," for b in data[i:i + 12]))
     print("};")
