@@ -11,7 +11,6 @@
 #include "clock.h"
 #include "clt-ctl.h"
 #include "ctl-json.h"
-#include "dev-stat.h"
 #include "dev.h"
 
 static json_t *address_json(const struct fab_addr *addr)

@@ -18,7 +18,6 @@
 #include "clt-reload.h"
 #include "ctl-json.h"
 #include "ctl.h"
-#include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
 #include "loop.h"

@@ -12,7 +12,6 @@
 
 #include "cleanup.h"
 #include "clt-ctl.h"
-#include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
 #include "loop.h"

@@ -10,7 +10,6 @@
 #include "clock.h"
 #include "clt-sess.h"
 #include "dev-fsm.h"
-#include "dev-stat.h"
 #include "dev.h"
 #include "range.h"
 #include "rnbd-proto.h"
