@@ -12,7 +12,7 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "clt-argv.h"
-#include "clt-run.h"
+#include "clt-start.h"
 #include "log.h"
 #include "opt-rows.h"
 #include "process.h"

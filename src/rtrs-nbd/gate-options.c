@@ -10,7 +10,7 @@
 
 #include "changes.h"
 #include "clt-argv.h"
-#include "clt-run.h"
+#include "clt-start.h"
 #include "gate.h"
 #include "log.h"
 #include "nbd-server.h"

@@ -5,7 +5,7 @@
 
 #include "../mock/mock-server.h"
 #include "clock.h"
-#include "clt-run.h"
+#include "clt-start.h"
 #include "dev.h"
 #include "log.h"
 #include "thread.h"
