@@ -165,6 +165,14 @@ static int paths_make(struct clt_sess *sess, const struct clt_sess_addr *addr,
 	return 0;
 }
 
+bool clt_paths_same(const struct clt_sess_addr *a, const struct clt_sess_addr *b)
+{
+	return a->dst.provider == b->dst.provider && !strcmp(a->src_name, b->src_name) &&
+	       !strcmp(a->dst_name, b->dst_name) &&
+	       (*a->src_name || fab_addr_same(&a->src, &b->src)) &&
+	       (*a->dst_name || fab_addr_same(&a->dst, &b->dst));
+}
+
 int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
 {
 	struct clt_path *path;

@@ -7,8 +7,6 @@
 #ifndef CLT_PATHS_H
 #define CLT_PATHS_H
 
-#include <string.h>
-
 #include "clt-sess.h"
 
 /* ---- the text of a path: any thread ----
@@ -34,13 +32,7 @@ const char *clt_paths_url(const struct clt_sess_addr *addr, char buf[CLT_ADDR_TE
 /* ---- the paths ---- */
 
 /* Do @a and @b lead from the same end to the same end?  Of a name the name counts.  Any thread. */
-static inline bool clt_paths_same(const struct clt_sess_addr *a, const struct clt_sess_addr *b)
-{
-	return a->dst.provider == b->dst.provider && !strcmp(a->src_name, b->src_name) &&
-	       !strcmp(a->dst_name, b->dst_name) &&
-	       (*a->src_name || fab_addr_same(&a->src, &b->src)) &&
-	       (*a->dst_name || fab_addr_same(&a->dst, &b->dst));
-}
+bool clt_paths_same(const struct clt_sess_addr *a, const struct clt_sess_addr *b);
 /* Add a path, IDLE: clt_path_start() connects the path.  @ret may be NULL.  Returns 0, or as
  * clt_path_init(), or an error.  -EEXIST: a path between these addresses exists.  -ENOSPC: the
  * session has CLT_PATHS_MAX paths, counting removed paths of another provider.  -EAGAIN: the same,
