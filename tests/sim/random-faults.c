@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "clock.h"
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "random-faults.h"
 
 /* Ways to the server. */

@@ -5,7 +5,7 @@
  * would send requests for a device that the server has not opened: raw_srv.nstrays counts them. */
 #include <errno.h>
 
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "raw-srv.h"
 #include "world.h"
 

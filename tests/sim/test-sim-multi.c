@@ -6,7 +6,7 @@
 
 #include "clock.h"
 #include "clt-change.h"
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "raw-clt.h"
 #include "world.h"
 

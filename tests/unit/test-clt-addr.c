@@ -3,7 +3,7 @@
  * addresses of a name, in the order in which they are tried. */
 #include "unit.h"
 
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "rtrs-proto.h"
 
 Test(clt_addr, names)

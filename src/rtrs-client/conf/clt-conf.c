@@ -11,7 +11,7 @@
 
 #include "clock.h"
 #include "clt-conf.h"
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "process.h"
 
 /* ---- a parameter ---- */

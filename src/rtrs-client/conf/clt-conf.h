@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "auth-creds.h"
-#include "clt-paths.h"
 #include "clt-sess.h"
 #include "fab-tls.h"
 #include "metric-sock.h"

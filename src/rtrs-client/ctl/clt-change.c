@@ -7,7 +7,7 @@
 
 #include "clock.h"
 #include "clt-change.h"
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "log.h"
 
 #define LOOK_MS 20u			/* between two looks at paths that are to come up */

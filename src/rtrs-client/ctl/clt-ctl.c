@@ -14,8 +14,8 @@
 
 #include "cleanup.h"
 #include "clt-ctl.h"
-#include "clt-paths.h"
 #include "clt-reload.h"
+#include "clt-sess.h"
 #include "ctl-json.h"
 #include "ctl.h"
 #include "dev.h"

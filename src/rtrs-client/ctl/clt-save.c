@@ -12,8 +12,8 @@
 #include "cleanup.h"
 #include "clt-change.h"
 #include "clt-conf.h"
-#include "clt-paths.h"
 #include "clt-reload.h"
+#include "clt-sess.h"
 #include "log.h"
 #include "opt-file.h"
 

@@ -179,7 +179,7 @@ struct clt_path {
 	uint64_t lost_ms;		/* when the path was lost, or first failed to connect; 0:
 					 * never */
 	unsigned stuck;			/* losses in a row, see path_note_stuck() */
-	bool removed;			/* removed from the session (clt-paths.h) */
+	bool removed;			/* removed from the session (clt-sess.h) */
 	bool tell_up;			/* the log has a warning of the loss or failure */
 	unsigned ups;			/* how often the path came up */
 	unsigned failed;		/* attempts that failed before the path was up */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clt-paths.h"
+#include "clt-sess.h"
 #include "rtrs-proto.h"
 
 /* ---- the text of a path: any thread ---- */

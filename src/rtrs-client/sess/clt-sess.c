@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "clt-paths.h"
 #include "clt-sess.h"
 #include "log.h"
 
