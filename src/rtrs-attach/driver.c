@@ -2,8 +2,6 @@
 /* Which driver has which device; and the links in /dev/rtrs. */
 #include <config.h>
 
-#include "driver.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
