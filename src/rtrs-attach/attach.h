@@ -179,8 +179,8 @@ int attach_users_keep_out(const char *disk, unsigned ms);
 bool attach_read_line(char *text, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* ---- detach-child.c ----
- * A child does what may wait for a device in the kernel, where no signal ends it: a device whose
+/* ---- attach-helper.c too: the child of rtrs-detach ----
+ * It does what may wait for a device in the kernel, where no signal ends it: a device whose
  * process or server is away answers nothing.  Its parent, which any signal ends, follows the child,
  * says for what it waits, and gives it up.  A child that is given up, or whose parent has ended,
  * ends when its call in the kernel does.  Main thread. */

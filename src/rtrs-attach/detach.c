@@ -6,7 +6,7 @@
  * Possible failures: the device is in use, and each user is named; no process serves it; the kernel
  * refuses; the device answers nothing.
  *
- * A child does the work for each device (detach-child.h). */
+ * A child does the work for each device (detach_child_run()). */
 #include <config.h>
 
 #include <errno.h>
