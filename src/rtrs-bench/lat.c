@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "load.h"
+#include "bench.h"
 #include "util.h"
 
 #define SUB_BITS 6

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bench.h"
 #include "clock.h"
-#include "load.h"
 #include "log.h"
 #include "loop.h"
 #include "rnbd-proto.h"

@@ -3,7 +3,7 @@
  * shows while it runs, of the time since the previous look. */
 #include <stdlib.h>
 
-#include "load.h"
+#include "bench.h"
 #include "unit.h"
 
 enum { N = 1999 };
