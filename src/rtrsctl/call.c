@@ -14,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "call.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "ctl-json.h"

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "call.h"
 #include "cleanup.h"
 #include "ctl-json.h"
 #include "doctor.h"

@@ -22,7 +22,6 @@
 
 #include "answer.h"
 #include "args.h"
-#include "call.h"
 #include "cleanup.h"
 #include "find.h"
 #include "names.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The running programs with a control socket.  Main thread. */
+/* The running programs with a control socket, and commands to them.  Main thread. */
 #ifndef FIND_H
 #define FIND_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include <jansson.h>
 
 struct ctx;
 
@@ -38,5 +40,24 @@ void find_free(struct found *found);
  * more.  Another exit status: the user has the reason.  @found is to be freed with find_free() in
  * any case. */
 int find_for_command(const struct ctx *ctx, struct found *found);
+
+/* ---- call.c: a command to a program, and the answer ---- */
+
+/* Does a program listen at @path?  0 or -errno. */
+int call_try(const char *path);
+
+/* How long an answer may take, in seconds.  An added path is connected before the answer. */
+#define CALL_PATIENCE_S 60
+/* The same for an answer of a few names and numbers. */
+#define CALL_GREET_S 5
+
+/* Send @command to the program at @path, and wait for @patience_s seconds at most, however the
+ * program sends its answer.  Returns the answer, an object, which is the caller's.  NULL with
+ * the reason in @err: the program was not reached, has refused, or has sent more than 64 MiB. */
+json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
+		 size_t errlen);
+/* The same for @command, a word, and CALL_GREET_S; a program that was silent is not asked again. */
+json_t *call_program(const struct found_program *program, const char *command, char *err,
+		     size_t len);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "answer.h"
 #include "args.h"
-#include "call.h"
 #include "check.h"
 #include "ctl-json.h"
 #include "find.h"

@@ -19,7 +19,6 @@
 #include <curses.h>
 
 #include "answer.h"
-#include "call.h"
 #include "clock.h"
 #include "find.h"
 #include "say.h"

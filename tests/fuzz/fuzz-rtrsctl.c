@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "call.h"
 #include "check.h"
+#include "find.h"
 #include "fuzz.h"
 #include "log.h"
 #include "names.h"
