@@ -79,8 +79,8 @@ ONLY = {
     "liburing.h": r"(common/reactor/|rtrs-ublk/ublk-kernel\.c$)",
     "seccomp.h": r"rtrs-server/filter\.[ch]$",
     "systemd/sd-journal.h": r"common/journal/",
-    "rbd/librbd.h": r"store/rbd/rbd-lib\.h$",
-    "rados/librados.h": r"store/rbd/rbd-lib\.h$",
+    "rbd/librbd.h": r"store/rbd/store-rbd-priv\.h$",
+    "rados/librados.h": r"store/rbd/store-rbd-priv\.h$",
     "gnutls/gnutls.h": r"common/(auth/auth-crypto|secrets/certs|"
                        r"fabric/(fab-(tls|tls-session|tls-stream|tls-priv)|tcp/tcp-k?tls))\.[ch]$",
     "gnutls/crypto.h": r"common/(auth/auth-crypto|secrets/certs|fabric/fab-tls)\.c$",

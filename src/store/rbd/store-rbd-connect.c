@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way to an opened image, and back.  Owns what a way has got until its end; a caller that waits
- * no more leaves all of it to the thread of the call. */
+/* The way to an opened image: its name, Ceph's libraries, the connection; and back.  Owns what a
+ * way has got until its end; a caller that waits no more leaves all of it to the thread of the
+ * call. */
 #include <config.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +17,103 @@
 #include "store-rbd-priv.h"
 #include "util.h"
 #include "worker.h"
+
+/* ---- the name of an image ---- */
+
+#define PARTS 3u
+
+/* Cut target->text, which has no prefix, into parts.  False: there is a part too few, or empty. */
+static bool cut(struct rbd_target *target)
+{
+	char *parts[PARTS], *rest = target->text, *part;
+	char *snap = strchr(rest, '@');
+	unsigned n = 0;
+
+	if (snap) {
+		*snap++ = '\0';
+		if (!*snap || strpbrk(snap, "@/"))
+			return false;
+	}
+	while ((part = strsep(&rest, "/"))) {
+		if (!*part || n == PARTS)
+			return false;
+		parts[n++] = part;
+	}
+	if (n < 2)
+		return false;
+	target->pool = parts[0];
+	target->space = n == PARTS ? parts[1] : "";
+	target->image = parts[n - 1];
+	target->snap = snap;
+	return true;
+}
+
+int rbd_target_parse(struct rbd_target *target, const char *text)
+{
+	if (strncmp(text, RBD_TARGET_PREFIX, strlen(RBD_TARGET_PREFIX)))
+		return -EINVAL;
+	target->text = strdup(text + strlen(RBD_TARGET_PREFIX));
+	if (!target->text)
+		return -ENOMEM;
+	if (cut(target))
+		return 0;
+	rbd_target_fini(target);
+	return -EINVAL;
+}
+
+void rbd_target_fini(struct rbd_target *target)
+{
+	free(target->text);
+	*target = (struct rbd_target){ 0 };
+}
+
+/* ---- Ceph's libraries ---- */
+
+/* They are loaded for as long as the process runs: threads of theirs do not end before. */
+
+struct rbd_lib rbd_lib;
+
+struct symbol {
+	const char *name;
+	size_t at;			/* in struct rbd_lib */
+};
+
+#define SYMBOL(name) { #name, offsetof(struct rbd_lib, name) },
+static const struct symbol rados_symbols[] = { RBD_LIB_RADOS(SYMBOL) };
+static const struct symbol rbd_symbols[] = { RBD_LIB_RBD(SYMBOL) };
+
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+static char load_error[256];		/* empty: both are loaded */
+
+static void load(const char *file, const struct symbol *symbols, unsigned n)
+{
+	void *handle = *load_error ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	void *function;
+
+	for (unsigned i = 0; handle && i < n; i++) {
+		function = dlsym(handle, symbols[i].name);
+		if (!function)
+			handle = NULL;
+		memcpy((char *)&rbd_lib + symbols[i].at, &function, sizeof(function));
+	}
+	if (!handle && !*load_error)
+		snprintf(load_error, sizeof(load_error), "%s", dlerror());
+}
+
+static void load_both(void)
+{
+	load("librados.so.2", rados_symbols, ARRAY_SIZE(rados_symbols));
+	load("librbd.so.1", rbd_symbols, ARRAY_SIZE(rbd_symbols));
+}
+
+int rbd_lib_load(char *err, size_t errlen)
+{
+	pthread_once(&load_once, load_both);
+	if (!*load_error)
+		return 0;
+	snprintf(err, errlen, "needs Ceph's libraries: %s: install librbd1", load_error);
+	return -ENOENT;
+}
 
 /* ---- connect ---- */
 
