@@ -13,7 +13,6 @@ endif
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstorering_la_SOURCES = \
 	%D%/store-uring.c \
-	%D%/store-drivers.c \
 	%D%/file/store-file-extents.c \
 	%D%/file/store-file-io.h \
 	%D%/file/store-file-rw.c \

@@ -136,8 +136,8 @@ void export_io_share_allow_workers(struct reactor *r, unsigned nexports);
 	STORE_DRIVER_RBD(X)                                                                        \
 	X(file)
 
-/* The drivers in the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of
- * its own. */
+/* The drivers in the order of STORE_DRIVERS(), and the IO of each (store-uring.c).  The simulation
+ * has tables of its own. */
 extern const struct store_driver *const store_drivers[];
 extern const struct store_io_ops *const store_drivers_io[];
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets the io_uring of a reactor up for all storage.  Owns nothing: the tables belong to the ring
- * and end with the ring. */
+/* What the simulation has in another form: sets the io_uring of a reactor up for all storage, and
+ * has the table of drivers.  Owns nothing: the tables of a ring end with the ring. */
 #include <config.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "export.h"
 #include "log.h"
 #include "reactor-ring.h"
 #include "store-driver.h"
@@ -75,3 +76,16 @@ int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len)
 
 	return rc == 1 ? 0 : rc < 0 ? rc : -EIO;
 }
+
+/* ---- the drivers of this server, and the IO of each ---- */
+
+#define DECLARE(name)                                                                              \
+	extern const struct store_driver store_##name##_driver;                                    \
+	extern const struct store_io_ops store_##name##_io_ops;
+STORE_DRIVERS(DECLARE)
+
+#define DRIVER(name) &store_##name##_driver,
+const struct store_driver *const store_drivers[] = { STORE_DRIVERS(DRIVER) };
+
+#define IO_OPS(name) &store_##name##_io_ops,
+const struct store_io_ops *const store_drivers_io[] = { STORE_DRIVERS(IO_OPS) };
