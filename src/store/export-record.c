@@ -35,12 +35,6 @@ void export_record_write(struct export_state *state)
 		"that failed", strerror(errno));
 }
 
-void export_record_init(struct export_state *state)
-{
-	*state = (struct export_state){ .fd = -1 };
-	pthread_mutex_init(&state->lock, NULL);
-}
-
 void export_record_begin(struct export_state *state)
 {
 	LOCK_SCOPE(&state->lock);
@@ -70,7 +64,7 @@ struct export_state *export_record_create(int fd)
 
 	if (!state)
 		return NULL;
-	export_record_init(state);
+	*state = (struct export_state)EXPORT_STATE_INIT;
 	state->fd = fd;
 	return state;
 }

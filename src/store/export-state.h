@@ -39,8 +39,9 @@ struct export_state {
 	bool failed;			/* the file could not be written, and the log says so */
 };
 
-/* Initialize @state, without a file. */
-void export_record_init(struct export_state *state);
+/* A struct export_state without a file. */
+#define EXPORT_STATE_INIT { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 }
+
 /* The state whose file is @fd, which is the state's then; NULL: no memory. */
 struct export_state *export_record_create(int fd);
 void export_record_destroy(struct export_state *state);

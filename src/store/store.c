@@ -92,7 +92,7 @@ struct store *store_create(struct exports *e, const struct export *ex)
 	store->id = ex->id;
 	store->driver = ex->driver;
 	list_init(&store->names);
-	export_record_init(&store->own_state);
+	store->own_state = (struct export_state)EXPORT_STATE_INIT;
 	atomic_init(&store->state, &store->own_state);
 	range_lock_init(&store->ranges);
 	if (store->driver->store_init)

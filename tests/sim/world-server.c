@@ -501,7 +501,7 @@ void world_server_kill_on(struct world *w, const char *host, enum sim_kill how)
 		sim_disk_process_killed(w->disk, s->host);
 	if (how == SIM_KILL_POWER) {
 		w->boot[place]++;
-		export_record_init(&w->state[place]);
+		w->state[place] = (struct export_state)EXPORT_STATE_INIT;
 	}
 	world_note(w, "%s %s", host, how == SIM_KILL_POWER ? "loses power" : "killed");
 	server_end(s);

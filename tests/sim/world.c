@@ -67,7 +67,7 @@ struct world *world_create(uint64_t seed)
 	list_init(&w->clients);
 	w->boot[0] = w->boot[1] = 1;
 	for (unsigned i = 0; i < ARRAY_SIZE(w->state); i++)
-		export_record_init(&w->state[i]);
+		w->state[i] = (struct export_state)EXPORT_STATE_INIT;
 	w->disk = sim_disk_create("disk0", WORLD_DISK_SIZE);
 	return w;
 }
