@@ -65,7 +65,8 @@ HOMES = {
     "who": "names", "export_line": "export-spec", "doctor_proc": "doctor-note",
     "doctor_tool": "doctor-note", "srv_flap": "srv-log", "srv_flaps": "srv-log",
     "srv_keys": "srv-pass", "rbd_lib": "store-rbd-connect", "rbd_target": "store-rbd-connect",
-    "store_file_desc": "store-file-claim", "detach_child": "attach-helper", "clt_run": "clt-start",
+    "export_record": "export-state", "store_file_desc": "store-file-claim",
+    "detach_child": "attach-helper", "clt_run": "clt-start",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

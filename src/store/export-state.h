@@ -17,7 +17,7 @@
 struct exports;
 struct store;
 
-/* ---- export-record.c: the record of a state file; any thread ---- */
+/* ---- the record of a state file; any thread ---- */
 
 /* Syncs under way, and losses.  The file knows of a change before the function returns that makes
  * the change.  The file is not mapped: if somebody cuts a mapped file short, the memory is gone,
@@ -59,7 +59,7 @@ void export_record_end(struct export_state *state);
 /* Count a loss. */
 void export_record_lose(struct export_state *state);
 
-/* ---- export-state.c: the files of all stores ---- */
+/* ---- the files of all stores ---- */
 
 /* Take over @state from a server that has ended: a sync without an end is a loss.  Returns true if
  * a loss was counted. */
