@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what was found.  A file that cannot be read is no limit. */
+/* What this process may use of its machine.  Owns what was found; a file that cannot be read is no
+ * limit. */
 #include <config.h>
 
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -255,4 +258,30 @@ const struct machine *machine(void)
 	found.cpus = cpus_of_affinity();
 	machine_limit(&found, "");
 	return &found;
+}
+
+/* ---- time slices ---- */
+
+/* struct sched_attr of sched_setattr(2), which glibc has from 2.41 on and <linux/sched/types.h>
+ * cannot give beside <sched.h>. */
+struct slice_attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+void slices_shorten(void)
+{
+	struct slice_attr attr;
+
+	if (syscall(SYS_sched_getattr, 0, &attr, (unsigned)sizeof(attr), 0u) < 0)
+		return;
+	/* Before Linux 6.12 a thread of these policies has a runtime of 0. */
+	if ((attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH) || attr.runtime <= SLICE_NS)
+		return;
+	attr.runtime = SLICE_NS;
+	/* Denied, for instance by a filter of system calls: as before Linux 6.12. */
+	syscall(SYS_sched_setattr, 0, &attr, 0u);
 }

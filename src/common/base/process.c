@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -231,32 +229,6 @@ int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len)
 			break;
 	}
 	return fds_tell_short(-errno);
-}
-
-/* ---- time slices ---- */
-
-/* struct sched_attr of sched_setattr(2), which glibc has from 2.41 on and <linux/sched/types.h>
- * cannot give beside <sched.h>. */
-struct slice_attr {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
-void slices_shorten(void)
-{
-	struct slice_attr attr;
-
-	if (syscall(SYS_sched_getattr, 0, &attr, (unsigned)sizeof(attr), 0u) < 0)
-		return;
-	/* Before Linux 6.12 a thread of these policies has a runtime of 0. */
-	if ((attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH) || attr.runtime <= SLICE_NS)
-		return;
-	attr.runtime = SLICE_NS;
-	/* Denied, for instance by a filter of system calls: as before Linux 6.12. */
-	syscall(SYS_sched_setattr, 0, &attr, 0u);
 }
 
 /* ---- memory for keys: whole pages, so that nothing else is left out of a core file ---- */

@@ -46,19 +46,6 @@ void end_over(void);
 _Noreturn void end_at_once(int status);
 _Noreturn void end_with(int status);
 
-/* ---- time slices ----
- *
- * A thread that has work runs until its slice ends, 1.4 ms or more, while others wait for its CPU.
- * A client at depth 1 waits for each wake-up of a thread.  With short slices the kernel runs a
- * thread that wakes up sooner, and one with much work pauses sooner (doc/decisions.md D29). */
-
-#define SLICE_NS 300000u		/* the kernel takes 0.1 to 100 ms */
-
-/* Have the kernel give the calling thread, and the threads that it creates from now on, slices of
- * SLICE_NS.  A thread whose slices are shorter, or whose policy has none, stays as it is, and so
- * do all threads before Linux 6.12. */
-void slices_shorten(void);
-
 /* ---- exit status ---- */
 
 /* The exit statuses of all programs.  The manual of each program says which of these it has; the
@@ -155,6 +142,19 @@ const struct machine *machine(void);
 /* Lower @m to the limits that files below @root ("": the real ones) tell: /proc/self/cgroup,
  * /proc/self/mountinfo, and groups where these say.  For machine(), and for tests. */
 void machine_limit(struct machine *m, const char *root);
+
+/* ---- time slices: machine.c ----
+ *
+ * A thread that has work runs until its slice ends, 1.4 ms or more, while others wait for its CPU.
+ * A client at depth 1 waits for each wake-up of a thread.  With short slices the kernel runs a
+ * thread that wakes up sooner, and one with much work pauses sooner (doc/decisions.md D29). */
+
+#define SLICE_NS 300000u		/* the kernel takes 0.1 to 100 ms */
+
+/* Have the kernel give the calling thread, and the threads that it creates from now on, slices of
+ * SLICE_NS.  A thread whose slices are shorter, or whose policy has none, stays as it is, and so
+ * do all threads before Linux 6.12. */
+void slices_shorten(void);
 
 /* ---- daemons: a program that goes on in the background once it is ready.  Main thread ---- */
 
