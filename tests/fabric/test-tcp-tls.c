@@ -15,7 +15,7 @@
 #include <gnutls/gnutls.h>
 
 #include "clock.h"
-#include "fab-tls-session.h"
+#include "fab-tls.h"
 #include "fake-ktls.h"
 #include "log.h"
 #include "raw.h"

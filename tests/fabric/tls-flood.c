@@ -18,7 +18,7 @@
 #include <gnutls/gnutls.h>
 
 #include "clock.h"
-#include "fab-tls-session.h"
+#include "fab-tls.h"
 #include "harness.h"
 
 #define THREADS 4

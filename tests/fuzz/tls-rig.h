@@ -13,7 +13,7 @@
 
 #include <gnutls/gnutls.h>
 
-#include "fab-tls-session.h"
+#include "fab-tls.h"
 #include "tcp-cm.h"
 
 #define MSG_MAX 20000u			/* two records */

@@ -13,7 +13,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "fab-tls-session.h"
+#include "fab-tls.h"
 #include "fabric.h"
 #include "names.h"
 #include "number.h"

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "fab-tls-session.h"
+#include "fab-tls.h"
 
 struct fab_tls_stream;
 

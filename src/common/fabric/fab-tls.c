@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "fab-tls-session.h"
+#include "fab-tls.h"
 #include "fabric.h"
 #include "log.h"
 #include "number.h"

@@ -13,7 +13,6 @@
 #include <gnutls/gnutls.h>
 #include <linux/tls.h>
 
-#include "fab-tls-session.h"
 #include "fab-tls-stream.h"
 #include "fab-tls.h"
 #include "number.h"
