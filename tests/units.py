@@ -64,9 +64,9 @@ HOMES = {
     "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
     "who": "names", "export_line": "export-spec", "doctor_proc": "doctor-note",
     "doctor_tool": "doctor-note", "srv_flap": "srv-log", "srv_flaps": "srv-log",
-    "srv_keys": "srv-pass", "rbd_lib": "store-rbd-connect", "rbd_target": "store-rbd-connect",
-    "export_record": "export-state", "store_file_desc": "store-file-claim",
-    "detach_child": "attach-helper", "clt_run": "clt-start",
+    "srv_keys": "srv-pass", "srv_stat": "srv-export", "rbd_lib": "store-rbd-connect",
+    "rbd_target": "store-rbd-connect", "export_record": "export-state",
+    "store_file_desc": "store-file-claim", "detach_child": "attach-helper", "clt_run": "clt-start",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

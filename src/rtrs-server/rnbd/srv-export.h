@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server's part of each export and each store: counters, and a share of the private buffers of
- * each thread. */
+ * each thread.  And the counters of a path. */
 #ifndef SRV_EXPORT_H
 #define SRV_EXPORT_H
 
@@ -41,7 +41,7 @@ struct export *srv_export_next(const struct srv *srv, const struct export *ex);
 #define srv_export_each(ex, srv)                                                                   \
 	for (ex = srv_export_next(srv, NULL); ex; ex = srv_export_next(srv, ex))
 
-/* ---- counters: each thread counts in its own copy, as each connection does (srv-ctl.h) ---- */
+/* ---- counters: each thread counts in its own copy, as each connection does ---- */
 
 /* The counter for @op. */
 static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
@@ -91,6 +91,32 @@ void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex,
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
 /* Count @ex from now on from zero. */
 void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex);
+
+/* ---- the IO of a path, counters and the age of the oldest request; control thread ---- */
+
+/* Each connection has counters, and the path adds these up.
+ *
+ * A request is counted by the thread of the answer, in memory that no other thread writes.  The
+ * time of a request is from arrival to answer; the clock is read once for all requests of a poll
+ * and once for all answers of a pass.
+ *
+ * The control thread reads the counters in place, without a message to any thread: a thread held
+ * by the storage would not answer, and just then the counters matter.  So a reader may miss
+ * requests that are being counted.  A reset remembers the counts, and later reads subtract the
+ * remembered counts. */
+
+/* Add up in @sum the counts since the last reset. */
+void srv_stat_path(const struct srv_path *path, struct io_stat *sum);
+/* The requests on @path that are not answered. */
+uint64_t srv_stat_inflight(const struct srv_path *path);
+/* Count @path from now on from zero.  0 or -ENOMEM. */
+int srv_stat_reset_path(struct srv_path *path);
+
+/* How long has the oldest request waited that has arrived and is not answered?  Look at all
+ * requests of @srv, in place, as at counters; the other threads write nothing for this that other
+ * requests share.  srv_sess.oldest_ns and srv_export.oldest_ns have the result, too.  Returns the
+ * age of the oldest request, in nanoseconds; 0: there is none. */
+uint64_t srv_stat_age_look(const struct srv *srv);
 
 /* ---- the priority of an IO, in the form for the storage (doc/protocol.md 8.4;
  * <linux/ioprio.h>); any thread, cannot fail ---- */

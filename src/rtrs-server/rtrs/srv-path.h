@@ -117,7 +117,7 @@ struct srv_path {
 	uint64_t memory;		/* of the chunks and of all connections, for limits */
 	unsigned offset;		/* first IO thread of its connections */
 	struct srv_con **cons;		/* [cid_num] */
-	struct io_stat *stat_base;	/* srv-stat.c; NULL: never reset */
+	struct io_stat *stat_base;	/* srv-export.c; NULL: never reset */
 	unsigned service_recvs;		/* of connection 0: the protocol's number, or less if the
 					 * device is short */
 	unsigned ncons, ndrained, nquiet, nfinished;
