@@ -30,6 +30,7 @@ END
 	: >/etc/fstab
 	mkdir -p /sys/fs/cgroup /var/log/journal
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	cleanup_fn umount --lazy /sys/fs/cgroup
 	# By this folder rules of udev know a systemd that runs: LVM's ask it to activate volumes.
 	cleanup_fn rm -rf /run/systemd/system
 	systemd_log=$tmp/systemd.log
