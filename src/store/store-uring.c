@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the simulation has in another form: sets the io_uring of a reactor up for all storage, and
- * has the table of drivers.  Owns nothing: the tables of a ring end with the ring. */
+/* The io_uring of a reactor, set up for all storage, and the table of drivers.  The simulation has
+ * another form of both.  Owns nothing: the tables of a ring end with the ring. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the suite share.  A test is for a promise of fabric.h or a corner of setting
- * up: cf-setup.c; cf-queue.c: order, completion, failure; cf-data.c: what arrives where; cf-mw.c:
- * windows, and where a device has none they say so; cf-thread.c. */
+/* The parts that the files of the suite share.  A test is for a promise of fabric.h or a corner of
+ * setting up: cf-setup.c; cf-queue.c: order, completion, failure; cf-data.c: what arrives where;
+ * cf-mw.c: windows, and where a device has none they say so; cf-thread.c. */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this process may use of its machine.  Owns what was found; a file that cannot be read is no
- * limit. */
+/* The limits that this process has on its machine, and its time slices.  Owns the limits that were
+ * found; a file that cannot be read is no limit. */
 #include <config.h>
 
 #include <inttypes.h>

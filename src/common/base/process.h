@@ -103,7 +103,8 @@ enum exit_status std_out_end(const char *program, enum exit_status status);
 /* If @r is -EMFILE, append to @err, the text of this error, how many descriptors the process may
  * have.  Returns @r. */
 int fds_name_limit(int r, char *err, size_t len);
-/* What helps against @rc, behind the text of this error; "": it is not -EMFILE. */
+/* The advice that follows the text of the error @rc in a line of the log: -EMFILE, raise the limit;
+ * another error, "".  A text that the caller keeps gets the number, too: fds_name_limit(). */
 static inline const char *fds_hint(int rc)
 {
 	return rc == -EMFILE ? ": raise the limit of descriptors (ulimit -n, systemd: "
@@ -163,8 +164,9 @@ void slices_shorten(void);
  * before sends the child SIGTERM.  Before any thread runs.  0, or -errno with nothing forked. */
 int daemon_begin(void);
 /* Let the parent end, because the daemon is ready.  From now on the standard descriptors of the
- * daemon are /dev/null, and those that the program had when it was started are closed: a lock or a
- * device of the caller is not for the daemon to hold.  Without a parent: nothing. */
+ * daemon are /dev/null, and those below FD_SETSIZE that the program had when it was started are
+ * closed: a lock or a device of the caller is not for the daemon to hold.  Without a parent:
+ * nothing. */
 void daemon_ready(void);
 
 /* log_init() of such a program, before it opens anything that its children inherit: lines go to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server notes of its clients: log lines that a client causes, bounded for each host, so
- * that a hostile host neither fills the disk nor hides the lines of other hosts; the last refusals;
- * and the paths that flap.  Control thread. */
+/* The server's notes of its clients: log lines that a client causes, bounded for each host, so that
+ * a hostile host neither fills the disk nor hides the lines of other hosts; the last refusals; and
+ * the paths that flap.  Control thread. */
 #ifndef SRV_LOG_H
 #define SRV_LOG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client proves itself by.  Owns the passes: each ends with its last connection, by its age,
- * or for newer passes. */
+/* The keys and the passes by which a client proves itself.  Owns the passes: each ends with its
+ * last connection, by its age, or for newer passes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
