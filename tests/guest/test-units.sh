@@ -114,9 +114,9 @@ says '^warn rtrs-server .*: unit: rtrs-server.service runs, and will not after a
 says '^ok   rtrs-server .*: user: user [0-9]+ \(rtrs-server\)$'
 says '^ok   rtrs-server .*: memlock: no limit'
 says '^ok   rtrs-server .*: image: file=/var/lib/rtrs-server/file.img: user [0-9]+ .rtrs-server. may read and write it'
-says '^ok   rtrs-nbd block: configuration: right'
-says '^ok   rtrs-nbd block: user: user [0-9]+ \(rtrs-nbd\)$'
-says '^ok   rtrs-nbd block: mtu: .*: 1024 bytes of data in a packet of RDMA'
+says '^ok   rtrs-nbd rdma: configuration: right'
+says '^ok   rtrs-nbd rdma: user: user [0-9]+ \(rtrs-nbd\)$'
+says '^ok   rtrs-nbd rdma: mtu: .*: 1024 bytes of data in a packet of RDMA'
 says '^ok   rtrs-nbd .*: peer: .*: the other end has all of this version'
 cat >"$etc/rtrs-server/bad.conf" <<END
 [server]
