@@ -191,12 +191,12 @@ must_fail grep "destroy" "$server_log"
 start_server "file=$tmp/file" 8<"$tmp/file"
 stop_process "$server_pid"
 must_fail grep "destroy" "$server_log"
-exec 8<>"$tmp/file"
-start_server "file=$tmp/file" 8<&-
-# Or in a child of this shell that has it, too, for a moment, and a lower number.
-wait_line "$server_log" "warning: file: '$tmp/file' is open for writing in process [0-9]+ \(bash\)"
+hold_open "$tmp/file"
+start_server "file=$tmp/file"
+wait_line "$server_log" \
+	"warning: file: '$tmp/file' is open for writing in process $holder \(sleep\)"
 stop_process "$server_pid"
-start_server "file=$tmp/file,readonly" 8<&-
+start_server "file=$tmp/file,readonly"
 stop_process "$server_pid"
 must_fail grep "destroy" "$server_log"
 # In a namespace of PIDs with the /proc of another one, where the server has another number: it
@@ -205,14 +205,15 @@ truncate -s 1M "$tmp/aaa"
 if unshare --pid --fork true; then
 	unshare --pid --fork --kill-child "$RTRS_SERVER" --listen "unix:$tmp/inner" --control none \
 		--state-dir "$tmp/inner-state" "aaa=$tmp/aaa" "file=$tmp/file" \
-		</dev/null >"$tmp/inner.log" 2>&1 8<&- &
+		</dev/null >"$tmp/inner.log" 2>&1 &
 	inner_pid=$!
 	cleanup_fn kill_process "$inner_pid"
-	wait_line "$tmp/inner.log" "file: '$tmp/file' is open for writing in process [0-9]+ \(bash\)"
+	wait_line "$tmp/inner.log" \
+		"file: '$tmp/file' is open for writing in process $holder \(sleep\)"
 	must_fail grep "warning: aaa: " "$tmp/inner.log"
 	kill_process "$inner_pid"
 fi
-exec 8<&-
+kill_process "$holder"
 # As QEMU does it, and as servers do: the description is on its way through a socket, so that no
 # process has it open.
 cat >"$tmp/lock.py" <<'END'
