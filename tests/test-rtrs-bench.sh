@@ -185,7 +185,7 @@ expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
 # No descriptors, here or in a session of many connections.
 for limit in 12 64; do
-	expect_failure 1 "Too many open files \(RLIMIT_NOFILE is $limit: raise it\)$" bash \
+	expect_failure 1 "Too many open files \(RLIMIT_NOFILE is $limit: raise it, .*\)$" bash \
 		-c "ulimit -n $limit; exec \"\$@\"" \
 		bash "$bench" --connections=100 "$server" disk
 done

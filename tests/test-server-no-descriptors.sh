@@ -11,20 +11,25 @@ requires /usr/bin/python3 -c 'import resource'
 
 truncate -s 1M "$tmp/disk"
 failed=0
-for n in $(seq 6 19); do
-	status=0
-	# Started enough, it would run for ever.
-	(ulimit -n "$n" && exec timeout 20 "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 \
-		--threads 4 "disk=$tmp/disk") >"$tmp/out" 2>&1 || status=$?
+settled() { grep -q 'info: ready, ' "$tmp/out" || process_ended "$pid"; }
+for n in $(seq 6 60); do
+	(ulimit -n "$n" && exec "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 --threads 4 \
+		--control "$tmp/control" --metrics "unix:$tmp/metrics" --seccomp on \
+		"disk=$tmp/disk") >"$tmp/out" 2>&1 &
+	pid=$!
+	cleanup_fn kill_process "$pid"
+	wait_until "a start with $n descriptors" settled
 	cat "$tmp/out"
-	[ "$status" != 124 ] || break
-	[ "$status" = 1 ] || fail "with $n descriptors: status $status, expected 1"
+	! grep 'info: ready, ' "$tmp/out" || break
+	expect_exit "$pid" 1
 	[ "$(grep -c 'error: ' "$tmp/out")" = 1 ] || fail "with $n descriptors: not one error line"
-	grep -q 'error: .*: Too many open files: .*LimitNOFILE=' "$tmp/out" ||
+	grep -q "error: .*: Too many open files (RLIMIT_NOFILE is $n: raise it, " "$tmp/out" ||
 		fail "with $n descriptors: the line does not name the limit"
+	! grep 'no locks' "$tmp/out" || fail "with $n descriptors: a reason that is none"
 	failed=$((failed + 1))
 done
 [ "$failed" -gt 5 ] || fail "only $failed starts failed: the limits do not reach"
+kill_process "$pid"
 
 # What it may have without asking it takes.
 SERVER_PREFIX="prlimit --nofile=64:512" start_server "disk=$tmp/disk"

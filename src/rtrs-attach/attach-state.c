@@ -22,6 +22,7 @@
 #include "lock-file.h"
 #include "number.h"
 #include "plain-file.h"
+#include "process.h"
 #include "util.h"
 
 #define STATE_MAX 4096			/* bytes of a file */
@@ -103,7 +104,7 @@ int attach_state_lock(const char *name, char *err, size_t len)
 		snprintf(err, len, "%s is attached already, by another process (rtrs-attach "
 			 "--list)", name);
 	else if (r < 0)
-		snprintf(err, len, "%s: %s%s", path ? path : ATTACH_DIRECTORY, strerror(-r),
+		snprintf(err, len, "%s: %s%s", path ? path : ATTACH_DIRECTORY, fds_strerror(r),
 			 r == -EACCES ? ": expected root, who alone can make block devices" : "");
 	return r;
 }
@@ -348,7 +349,7 @@ int attach_state_names(char ***names, char *err, size_t len)
 	*names = NULL;
 	n = add_names(names, 0, ATTACH_DIRECTORY, is_state);
 	if (n < 0)
-		return fmt_error(n, err, len, ATTACH_DIRECTORY ": %s", strerror(-n));
+		return fmt_error(n, err, len, ATTACH_DIRECTORY ": %s", fds_strerror(n));
 	return MAX(add_names(names, n, ATTACH_LINKS, is_lost), n);
 }
 

@@ -35,6 +35,7 @@
 #include "log.h"
 #include "nbd-server.h"
 #include "number.h"
+#include "process.h"
 #include "relay.h"
 
 #define SOCKET_BYTES (4 << 20)		/* of a direction of the pair: some large requests */
@@ -209,7 +210,7 @@ static int nbd_resize(struct attach *a, char *err, size_t len)
 	r = attach_helper_start(&a->helper, ATTACH_HELPS_RESIZE, ATTACH_RESIZE, a->state.name,
 				bytes);
 	return r < 0 ? fmt_error(r, err, len, "cannot start " ATTACH_RESIZE ": %s",
-				 strerror(-r)) : 1;
+				 fds_strerror(r)) : 1;
 }
 
 int via_nbd_resize_main(int argc, char **argv)
@@ -262,7 +263,7 @@ static int connect_device(struct via_nbd *v, int index, char *err, size_t len)
 		return r;
 	dev.fd = serve_pair(v);
 	if (dev.fd < 0) {
-		r = fmt_error(dev.fd, err, len, "cannot serve: %s", strerror(-dev.fd));
+		r = fmt_error(dev.fd, err, len, "cannot serve: %s", fds_strerror(dev.fd));
 	} else {
 		r = index < 0 ? attach_nbd_connect(v->kernel, &dev, err, len) :
 				attach_nbd_replace(v->kernel, index, &dev, err, len);
@@ -342,7 +343,7 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	if (r == 0) {
 		r = loop_call(v->loop, create_call, v);
 		if (r < 0)
-			fmt_error(r, err, len, "cannot serve: %s", strerror(-r));
+			fmt_error(r, err, len, "cannot serve: %s", fds_strerror(r));
 	}
 	if (r == 0)
 		r = start_device(v, err, len);

@@ -17,6 +17,7 @@
 #include "gate.h"
 #include "log.h"
 #include "number.h"
+#include "process.h"
 
 #define BACKLOG 512
 #define PORT 10809			/* IANA's for NBD */
@@ -42,7 +43,7 @@ static int take_given(struct gate_listen *l, char *err, size_t len)
 
 	if (n < 0)
 		return fmt_error(n, err, len, "LISTEN_FDS '%s': %s", getenv("LISTEN_FDS"),
-				 strerror(-n));
+				 fds_strerror(n));
 	if (n == 0)
 		tell_not_given();
 	sd_listen_fds(1);		/* forgets the variables */
@@ -73,7 +74,7 @@ static int gate_listen_unix(struct gate_listen *l, const char *path, char *err, 
 		l->dir = strdup("/tmp/rtrs-nbd.XXXXXX");
 		if (!l->dir || !mkdtemp(l->dir) || asprintf(&own, "%s/socket", l->dir) < 0)
 			return fmt_error(-EIO, err, len, "cannot make a directory for a socket: %s",
-					 strerror(errno));
+					 fds_strerror(-errno));
 		path = own;
 	}
 	r = unix_sock_listen(&l->socket, path, 0777, BACKLOG, err, len);
@@ -141,7 +142,7 @@ static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char 
 	if (r == 0 && !l->n)
 		r = -EADDRNOTAVAIL;
 	return r < 0 ? fmt_error(r, err, len, "cannot listen on %s port %d: %s", where, port,
-				 strerror(-r)) : 0;
+				 fds_strerror(r)) : 0;
 }
 
 /* ---- the whole ---- */

@@ -15,6 +15,7 @@
 #include "cleanup.h"
 #include "gate.h"
 #include "number.h"
+#include "process.h"
 
 int gate_run_pidfile(const char *path, char *err, size_t len)
 {
@@ -25,7 +26,7 @@ int gate_run_pidfile(const char *path, char *err, size_t len)
 		r = -EIO;
 	if (f && fclose(f) && r == 0)
 		r = -errno;
-	return r < 0 ? fmt_error(r, err, len, "--pidfile '%s': %s", path, strerror(-r)) : 0;
+	return r < 0 ? fmt_error(r, err, len, "--pidfile '%s': %s", path, fds_strerror(r)) : 0;
 }
 
 /* ---- a command ---- */
@@ -161,5 +162,5 @@ int gate_run_command(const struct gate_options *o, const struct gate_listen *l, 
 	_cleanup_free_ char *script = uri ? make_script(o, l, uri) : NULL;
 	int r = script ? spawn_shell(script, pid) : -ENOMEM;
 
-	return r < 0 ? fmt_error(r, err, len, "--run '%s': %s", o->run, strerror(-r)) : 0;
+	return r < 0 ? fmt_error(r, err, len, "--run '%s': %s", o->run, fds_strerror(r)) : 0;
 }

@@ -205,7 +205,7 @@ static int serve_clients(char *err, size_t len)
 		return r;
 	r = gate_start(&gate, &listeners, &start, &options, &gate_now);
 	if (r < 0) {
-		snprintf(err, len, "cannot serve: %s", strerror(-r));
+		snprintf(err, len, "cannot serve: %s", fds_strerror(r));
 		clt_start_end(&start);
 	}
 	return r;

@@ -216,7 +216,7 @@ static int filter_calls(enum srv_seccomp how, struct loop *loop)
 #endif
 	rc = denied_open(how == SRV_SECCOMP_LOG);
 	if (rc) {
-		log_err(NULL, "cannot open an eventfd: %s%s", strerror(-rc), fds_hint(rc));
+		log_err(NULL, "cannot open an eventfd: %s", fds_strerror(rc));
 		return rc;
 	}
 	watch = (struct loop_watch){ .fd = wake_fd, .events = POLLIN, .ready = denied_ready };

@@ -32,6 +32,7 @@
 
 #include "confine.h"
 #include "log.h"
+#include "process.h"
 #include "util.h"
 
 #ifndef SECCOMP_FILTER_FLAG_TSYNC_ESRCH
@@ -329,13 +330,13 @@ static void log_refusal(int rc, bool let_through)
 		log_err(NULL, "--seccomp=%s: this host does not let a process filter its system "
 			"calls (%s): allow the system call seccomp (systemd: "
 			"SystemCallFilter=seccomp) or start with --seccomp=off", how,
-			strerror(-rc));
+			fds_strerror(rc));
 	else if (rc == -EBUSY)
 		log_err(NULL, "--seccomp=%s: another program watches the system calls of this one: "
 			"start with --seccomp=off or on", how);
 	else
 		log_err(NULL, "--seccomp=%s: cannot load the filter of system calls: %s", how,
-			strerror(-rc));
+			fds_strerror(rc));
 }
 
 int filter_load(bool let_through, void (*note)(int nr, pid_t tid))
@@ -357,7 +358,7 @@ int filter_load(bool let_through, void (*note)(int nr, pid_t tid))
 	rc = add_calls(ctx, &failed);
 	if (rc) {
 		log_err(NULL, "--seccomp: libseccomp does not take the system call %s: %s", failed,
-			strerror(-rc));
+			fds_strerror(rc));
 		goto out;
 	}
 	rc = filter_program(ctx, insns, sizeof(insns), &prog);

@@ -137,12 +137,12 @@ static void serve_administrators(struct program *p)
 	}
 	rc = srv_metrics_open(&p->metrics, p->srv);
 	if (rc) {
-		log_err(NULL, "cannot serve metrics: %s", strerror(-rc));
+		log_err(NULL, "cannot serve metrics: %s", fds_strerror(rc));
 		end_at_once(EXIT_FAILED);
 	}
 	rc = loop_watch(reactor_loop(p->reactors.all[0]), &p->signals);
 	if (rc) {
-		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
+		log_err(NULL, "cannot watch signals: %s", fds_strerror(rc));
 		end_at_once(EXIT_FAILED);
 	}
 }
@@ -243,7 +243,7 @@ static int open_signals(struct program *p)
 	int rc = stop_open(p);
 
 	if (rc)
-		log_err(NULL, "cannot wait for signals: %s", strerror(-rc));
+		log_err(NULL, "cannot wait for signals: %s", fds_strerror(rc));
 	return rc;
 }
 

@@ -23,6 +23,7 @@
 #include "clock.h"
 #include "log.h"
 #include "number.h"
+#include "process.h"
 #include "ublk-kernel.h"
 #include "ublk-dev.h"
 #include "ublk-queue.h"
@@ -151,7 +152,7 @@ static int dev_serve(struct ublk_dev *d, int (*start)(struct ublk_ctl *ctl, uint
 	d->fd = ublk_ctl_open_char(d->info.id);
 	if (d->fd < 0)
 		return fmt_error(d->fd, why, UBLK_WHY, UBLK_CHAR "%u: %s", d->info.id,
-				 strerror(-d->fd));
+				 fds_strerror(d->fd));
 	d->serves = calloc(d->info.queues, sizeof(*d->serves));
 	if (!d->serves)
 		return fmt_error(-ENOMEM, why, UBLK_WHY, "no memory for %u queues", d->info.queues);

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "ublk-kernel.h"
 #include "util.h"
 
@@ -173,7 +174,7 @@ static int ctl_open_failed(int err, char *why, size_t len)
 		snprintf(why, len, UBLK_CONTROL " is not there: load the kernel's driver (modprobe "
 			 "ublk_drv; Debian has it from Linux 6.12 on)");
 	else
-		snprintf(why, len, UBLK_CONTROL ": %s%s", strerror(err),
+		snprintf(why, len, UBLK_CONTROL ": %s%s", fds_strerror(-err),
 			 err == EACCES || err == EPERM ? ": run as root" : "");
 	return -err;
 }
@@ -212,7 +213,7 @@ int ublk_ctl_open(struct ublk_ctl **out, uint64_t *features, char *why, size_t l
 	}
 	r = io_uring_queue_init_params(1, &ctl->ring, &p);
 	if (r < 0) {
-		snprintf(why, len, "cannot create an io_uring: %s%s", strerror(-r),
+		snprintf(why, len, "cannot create an io_uring: %s%s", fds_strerror(r),
 			 r == -EPERM ? " (kernel.io_uring_disabled, see sysctl(8))" : "");
 		goto err_close;
 	}

@@ -13,6 +13,7 @@
 #include "export-ring.h"
 #include "export-state.h"
 #include "log.h"
+#include "process.h"
 #include "store-lead.h"
 
 /* A ring's part of a step.  The message goes to the ring and back. */
@@ -59,7 +60,7 @@ static int take_up(struct export_life *life, struct export *ex)
 	if (rc)
 		snprintf(life->err, sizeof(life->err),
 			 "export '%s': the state of '%s' cannot be kept in the state directory: %s",
-			 ex->name, ex->path, strerror(-rc));
+			 ex->name, ex->path, fds_strerror(rc));
 	return rc;
 }
 

@@ -25,6 +25,7 @@
 #include "export.h"
 #include "exports.h"
 #include "log.h"
+#include "process.h"
 #include "util.h"
 
 /* ---- the record of a state file; any thread ---- */
@@ -48,7 +49,7 @@ void export_record_write(struct export_state *state)
 		return;
 	state->failed = true;
 	log_err(NULL, "a state file cannot be written: %s: a later server may not learn of syncs "
-		"that failed", strerror(errno));
+		"that failed", fds_strerror(-errno));
 }
 
 void export_record_begin(struct export_state *state)

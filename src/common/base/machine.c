@@ -3,6 +3,7 @@
  * found; a file that cannot be read is no limit. */
 #include <config.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -258,6 +260,34 @@ const struct machine *machine(void)
 	found.cpus = cpus_of_affinity();
 	machine_limit(&found, "");
 	return &found;
+}
+
+/* ---- descriptors ---- */
+
+unsigned long long fds_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
+}
+
+int fds_name_limit(int r, char *err, size_t len)
+{
+	if (r == -EMFILE && !strstr(err, "RLIMIT_NOFILE"))
+		fmt_add(err, len, " (RLIMIT_NOFILE is %llu: raise it, by ulimit -n or by "
+			"LimitNOFILE= of a unit)", fds_limit());
+	return r;
+}
+
+const char *fds_strerror(int rc)
+{
+	static _Thread_local char text[160];
+
+	if (rc != -EMFILE)
+		return strerror(-rc);
+	snprintf(text, sizeof(text), "%s", strerror(-rc));
+	fds_name_limit(rc, text, sizeof(text));
+	return text;
 }
 
 /* ---- time slices ---- */

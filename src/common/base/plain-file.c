@@ -148,7 +148,7 @@ static int run(struct task *task, char *err, size_t len)
 		return rc;
 	rc = task->rc;
 	if (rc < 0) {
-		snprintf(err, len, "%s", *task->why ? task->why : strerror(-rc));
+		snprintf(err, len, "%s", *task->why ? task->why : fds_strerror(rc));
 		task_free(task);
 	}
 	return rc;

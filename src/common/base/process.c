@@ -159,23 +159,6 @@ enum exit_status std_out_end(const char *program, enum exit_status status)
 
 static struct log_limit short_limit = LOG_LIMIT_INIT(4, 10000);
 
-/* The current RLIMIT_NOFILE; 0: unknown. */
-static unsigned long long fds_limit(void)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
-}
-
-int fds_name_limit(int r, char *err, size_t len)
-{
-	size_t at = strlen(err);
-
-	if (r == -EMFILE)
-		snprintf(err + at, len - at, " (RLIMIT_NOFILE is %llu: raise it)", fds_limit());
-	return r;
-}
-
 unsigned fds_reserve(unsigned client)
 {
 	unsigned long long part = fds_limit() / RESERVE_PART,
@@ -199,12 +182,8 @@ bool fds_free(unsigned n)
 
 int fds_tell_short(int r)
 {
-	char err[160];
-
-	snprintf(err, sizeof(err), "%s", strerror(-r));
-	fds_name_limit(r, err, sizeof(err));
 	log_event_limited(&short_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED), NULL,
-			  "cannot accept a client now: %s", err);
+			  "cannot accept a client now: %s", fds_strerror(r));
 	return r;
 }
 

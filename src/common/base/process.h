@@ -100,16 +100,6 @@ enum exit_status std_out_end(const char *program, enum exit_status status);
 #define FDS_PAUSE_MS 1000u
 #define FDS_ACCEPT_ROUND 16u		/* clients in a turn */
 
-/* If @r is -EMFILE, append to @err, the text of this error, how many descriptors the process may
- * have.  Returns @r. */
-int fds_name_limit(int r, char *err, size_t len);
-/* The advice that follows the text of the error @rc in a line of the log: -EMFILE, raise the limit;
- * another error, "".  A text that the caller keeps gets the number, too: fds_name_limit(). */
-static inline const char *fds_hint(int rc)
-{
-	return rc == -EMFILE ? ": raise the limit of descriptors (ulimit -n, systemd: "
-			       "LimitNOFILE=)" : "";
-}
 /* The number of descriptors to keep free, the reserve: as many clients may come at the same time,
  * until these are sent away.  Each client has @client descriptors. */
 unsigned fds_reserve(unsigned client);
@@ -143,6 +133,18 @@ const struct machine *machine(void);
 /* Lower @m to the limits that files below @root ("": the real ones) tell: /proc/self/cgroup,
  * /proc/self/mountinfo, and groups where these say.  For machine(), and for tests. */
 void machine_limit(struct machine *m, const char *root);
+
+/* ---- how many descriptors it may have: machine.c.  Any thread ---- */
+
+/* The current RLIMIT_NOFILE; 0: unknown. */
+unsigned long long fds_limit(void);
+/* The text of the error @rc, -errno, as strerror(3) has it; that of -EMFILE with the number of
+ * descriptors that the process may have, and how to raise it.  Valid until the thread's next call
+ * of this. */
+const char *fds_strerror(int rc);
+/* If @r is -EMFILE, append to @err, the text of this error, what fds_strerror() adds, unless it has
+ * that.  Returns @r. */
+int fds_name_limit(int r, char *err, size_t len);
 
 /* ---- time slices: machine.c ----
  *

@@ -21,6 +21,7 @@
 #include "lock-file.h"
 #include "names.h"
 #include "number.h"
+#include "process.h"
 #include "unix-sock.h"
 
 #define LOCK_TRIES 200u			/* of 10 ms */
@@ -87,7 +88,7 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 		if (errno == ENOENT)	/* removed meanwhile by its owner */
 			return 0;
 		pid = -errno;
-		snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-pid));
+		snprintf(err, errlen, "%s: %s", addr->sun_path, fds_strerror(pid));
 		return pid;
 	}
 	if (!S_ISSOCK(st.st_mode))
@@ -105,7 +106,7 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 		return 0;
 	if (pid == -ECONNREFUSED)
 		pid = -errno;
-	snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-pid));
+	snprintf(err, errlen, "%s: %s", addr->sun_path, fds_strerror(pid));
 	return pid;
 }
 
@@ -127,7 +128,7 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *
 		}
 	}
 	rc = -errno;
-	return fmt_error(rc, err, errlen, "%s: %s", addr->sun_path, strerror(-rc));
+	return fmt_error(rc, err, errlen, "%s: %s", addr->sun_path, fds_strerror(rc));
 }
 
 static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog,
@@ -142,7 +143,7 @@ static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, in
 	sock->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (!sock->path || sock->fd < 0) {
 		rc = sock->path ? -errno : -ENOMEM;
-		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
+		snprintf(err, errlen, "%s: %s", path, fds_strerror(rc));
 		goto err_close;
 	}
 	rc = sock_bind(sock->fd, &addr, mode, err, errlen);
@@ -150,7 +151,7 @@ static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, in
 		goto err_close;
 	if (listen(sock->fd, backlog) || lstat(path, &st)) {
 		rc = -errno;
-		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
+		snprintf(err, errlen, "%s: %s", path, fds_strerror(rc));
 		unlink(path);
 		goto err_close;
 	}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "metric-sock.h"
+#include "process.h"
 
 #define UNIX_PREFIX "unix:"
 #define LOOPBACK "127.0.0.1"		/* of a port alone */
@@ -157,7 +158,7 @@ static int listen_tcp(struct metric_sock *sock, const char *text, char *err, siz
 	freeaddrinfo(ai);
 	if (sock->fd < 0) {
 		r = sock->fd;
-		snprintf(err, len, "'%s': cannot listen: %s%s", text, strerror(-r),
+		snprintf(err, len, "'%s': cannot listen: %s%s", text, fds_strerror(r),
 			 listen_hint(r));
 		sock->fd = -1;
 		return r;

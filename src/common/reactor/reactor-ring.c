@@ -55,7 +55,7 @@ static void log_setup_error(const char *name, int err)
 		log_err(name, "no memory for an io_uring: raise the limit of locked memory "
 			"(ulimit -l, systemd: LimitMEMLOCK=)");
 	else
-		log_err(name, "cannot create an io_uring: %s%s", strerror(-err), fds_hint(err));
+		log_err(name, "cannot create an io_uring: %s", fds_strerror(err));
 }
 
 static int check_features(const char *name, struct io_uring *ring)

@@ -67,8 +67,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	r->timeout_ms = CLOCK_NEVER;
 	rc = loop_init(&r->loop);
 	if (rc) {
-		log_err(r->name, "cannot create an eventfd: %s%s", strerror(-rc),
-			fds_hint(rc));
+		log_err(r->name, "cannot create an eventfd: %s", fds_strerror(rc));
 		goto err_free;
 	}
 	rc = reactor_ring_init(r->name, &r->ring, ring_entries);

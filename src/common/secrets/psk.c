@@ -89,7 +89,7 @@ static void say_closed(const char *path, enum secret_file_kind kind, int rc, uid
 		   "chown it, and leave the mode 0600" : "chown or chmod it", more, sizeof(more));
 	if (!*more && rc == -ENOENT)
 		snprintf(more, sizeof(more), ": create it, or correct the path");
-	snprintf(why, len, "%s%s", strerror(-rc), more);
+	snprintf(why, len, "%s%s", fds_strerror(rc), more);
 }
 
 int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader, size_t max,

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
+#include "process.h"
 #include "util.h"
 
 /* metric.read() gets this. */
@@ -423,7 +424,7 @@ int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct clt
 	m = metrics_create(conf, clt);
 	rc = m ? loop_call(clt->sess.loop, metrics_open_call, m) : -ENOMEM;
 	if (rc) {
-		snprintf(err, errlen, "cannot serve metrics: %s", strerror(-rc));
+		snprintf(err, errlen, "cannot serve metrics: %s", fds_strerror(rc));
 		free(m);
 		return rc;
 	}

@@ -21,6 +21,7 @@
 
 #include "clock.h"
 #include "clt-path-priv.h"
+#include "process.h"
 
 static const char *const states[CLT_PATH_NSTATES] = {
 	"idle", "resolving", "connecting", "proving", "proven", "info", "opening", "standby", "up",
@@ -87,7 +88,7 @@ static bool path_cm_ready(struct loop_watch *watch)
 	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
 		path_con_event(path, &ev);
 	if (r < 0) {
-		snprintf(why, sizeof(why), "connection manager: %s", strerror(-r));
+		snprintf(why, sizeof(why), "connection manager: %s", fds_strerror(r));
 		clt_path_fail(path, r, why);
 	}
 	return false;

@@ -18,6 +18,7 @@
 #include "clt-kept.h"
 #include "lock-file.h"
 #include "log.h"
+#include "process.h"
 
 #define KEPT_BYTES 4096u
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -90,7 +91,7 @@ static int kept_map(struct clt_kept *k, char *err)
 	if (r == 0 && page == MAP_FAILED)
 		r = -errno;
 	if (r < 0)
-		snprintf(err, CLT_FRONT_ERR, "cannot use %s: %s", k->path, strerror(-r));
+		snprintf(err, CLT_FRONT_ERR, "cannot use %s: %s", k->path, fds_strerror(r));
 	else
 		k->page = page;
 	/* No request waits for the page.  Without the right to lock it is in use, and so stays. */

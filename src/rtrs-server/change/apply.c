@@ -16,6 +16,7 @@
 #include "export-state.h"
 #include "log.h"
 #include "number.h"
+#include "process.h"
 #include "srv-allow.h"
 #include "srv-export.h"
 #include "srv-limit.h"
@@ -53,11 +54,11 @@ static int state_result(const struct srv_conf *conf, int rc, char *err, size_t l
 {
 	if (rc && conf->state_dir.asked)
 		return fmt_error(rc, err, len, "--state-dir '%s' cannot be used: %s",
-				 conf->state_dir.path, strerror(-rc));
+				 conf->state_dir.path, fds_strerror(rc));
 	if (rc)
 		log_warn(NULL, "state directory '%s' cannot be used: %s: failed syncs are not "
 			 "recorded for the next server, so clients treat each restart as a reboot "
-			 "of the host (--state-dir)", conf->state_dir.path, strerror(-rc));
+			 "of the host (--state-dir)", conf->state_dir.path, fds_strerror(rc));
 	return 0;
 }
 

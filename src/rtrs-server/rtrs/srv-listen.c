@@ -87,7 +87,7 @@ static void listen_again(struct srv_listener *l)
 		l->listener = NULL;
 	if (rc && rc != l->told && rc != -ENODEV && rc != -EADDRNOTAVAIL)
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(LISTEN_LOST), l->name,
-			  "cannot listen again: %s; trying again", strerror(-rc));
+			  "cannot listen again: %s; trying again", fds_strerror(rc));
 	l->told = rc;
 }
 
@@ -193,7 +193,7 @@ static bool cm_ready(struct loop_watch *watch)
 			log_event(LOG_LEVEL_ERROR, LOG_FIELDS(LISTEN_LOST),
 				  fab_provider_name(cm->provider),
 				  "connection manager broken, no new connections: %s",
-				  strerror(-rc));
+				  fds_strerror(rc));
 			return false;
 		}
 		if (!rc)
@@ -355,7 +355,7 @@ static int cms_watch(struct srv *srv, char *err, size_t errlen)
 		rc = loop_watch(srv_loop(srv), &cm->watch);
 		if (rc) {
 			cm->watch.ready = NULL;
-			snprintf(err, errlen, "cannot watch the listeners: %s", strerror(-rc));
+			snprintf(err, errlen, "cannot watch the listeners: %s", fds_strerror(rc));
 			return rc;
 		}
 	}
@@ -389,8 +389,6 @@ static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
 /* A hint, behind the error's own words, for the person who repairs the host. */
 static const char *listen_hint(const struct fab_addr *addr, int rc)
 {
-	if (rc == -EMFILE)
-		return fds_hint(rc);
 	if (rc == -EADDRINUSE)
 		return ": another program listens there, or another --listen of this server (ss "
 		       "-ltxp)";
@@ -438,7 +436,7 @@ static void tell_cannot_listen(const struct fab_addr *addr, int rc, char *err, s
 	char text[FAB_ADDR_STRLEN];
 
 	snprintf(err, errlen, "cannot listen on %s: %s%s", fab_addr_url(addr, text, sizeof(text)),
-		 strerror(-rc), listen_hint(addr, rc));
+		 fds_strerror(rc), listen_hint(addr, rc));
 }
 
 /* 0: listening.  1: this machine lacks the address, one of several.  Or -errno with @err. */
@@ -449,7 +447,7 @@ static int listen_at(struct srv *srv, const struct conf_listener *l, char *err, 
 
 	if (conf_listener_is_missing(l, rc)) {
 		log_dbg(fab_addr_url(&l->addr, text, sizeof(text)), "not listening there: %s",
-			strerror(-rc));
+			fds_strerror(rc));
 		return 1;
 	}
 	if (rc)

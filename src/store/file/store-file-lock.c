@@ -31,6 +31,7 @@
 #include "exports.h"
 #include "lock-file.h"
 #include "log.h"
+#include "process.h"
 #include "store-file-priv.h"
 #include "store-wait.h"
 
@@ -177,7 +178,7 @@ static void tell_locked(const struct waiting *w)
 		log_warn(ex->name,
 			 "no lock file for '%s' in the state directory: %s: only locks on '%s' "
 			 "keep other servers away",
-			 ex->path, strerror(-w->own_rc), ex->path);
+			 ex->path, fds_strerror(w->own_rc), ex->path);
 	if (w->readers_ignored)
 		log_warn(
 			ex->name,
@@ -266,10 +267,10 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 			 "export '%s': '%s' is locked by %s: waited %u s (--lock-timeout)",
 			 ex->name, ex->path, w.who, exports_patience_ms(ex) / 1000);
 	else
-		snprintf(err, errlen,
-			 "export '%s': '%s' cannot be locked: %s: its file system may have no "
-			 "locks (--no-lock exports it without, see LOCKS in rtrs-server(8))",
-			 ex->name, ex->path, strerror(-rc));
+		snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s%s", ex->name,
+			 ex->path, fds_strerror(rc), rc == -EMFILE ? "" :
+			 ": its file system may have no locks (--no-lock exports it without, see "
+			 "LOCKS in rtrs-server(8))");
 	return rc;
 }
 

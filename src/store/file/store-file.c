@@ -59,9 +59,7 @@ static int cannot_open(const struct refusal *to, int err)
 			 "was started");
 	else if (!*why && err == ENOENT)
 		snprintf(why, sizeof(why), ": create it, or correct the path");
-	else if (!*why)
-		snprintf(why, sizeof(why), "%s", fds_hint(-err));
-	return file_refuse(to, -err, "cannot be opened: %s%s", strerror(err), why);
+	return file_refuse(to, -err, "cannot be opened: %s%s", fds_strerror(-err), why);
 }
 
 /* What lets the server write to @ex, after open(2) has failed with @err. */
@@ -309,8 +307,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	rc = store_file_desc_open(store_file(ex));
 	if (rc)
 		return file_refuse(&to, rc,
-				   "cannot be opened again through /proc: %s%s", strerror(-rc),
-				   fds_hint(rc));
+				   "cannot be opened again through /proc: %s", fds_strerror(rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	/* The writes that the other server answered for need no FLUSH of this one. */
 	ex->durable = ex->spec.shared && !ex->spec.readonly && ex->geometry.writeback;
