@@ -13,7 +13,7 @@ set -eu -o pipefail
 declare -A counts=(
 	[simulation]="operations 1000000000" [fence]="operations 100000000" [nbd]="operations 100000000"
 	[share]="operations 100000000" [kept]="operations 100000000" [live]="operations 100000000"
-	[soak]="minutes 480" [mutants]="mutants 32000"
+	[soak]="minutes 480" [idle]="minutes 120" [mutants]="mutants 32000"
 )
 for name in auth ctl nbd rnbd-msg rtrs-msg rtrs-req rtrsctl tcp-stream tls-stream; do
 	counts[fuzz-$name]="inputs 100000000"
@@ -79,9 +79,10 @@ fuzzed() {
 	n=$(sed -n 's/^Done \([0-9]*\) runs in .*/\1/p' "$log".* | awk '{ n += $1 } END { printf "%d\n", n }')
 }
 
-soaked() {
-	TEST_TIMEOUT=$((60 * minutes + 600)) SOAK_SECONDS=$((60 * minutes)) \
-		bash "$srcdir/tests/run-test.sh" bash "$srcdir/tests/test-nbd-soak.sh" >"$log" 2>&1 ||
+# lasting TEST: it takes SOAK_SECONDS, or IDLE_SECONDS.
+lasting() {
+	TEST_TIMEOUT=$((60 * minutes + 600)) SOAK_SECONDS=$((60 * minutes)) IDLE_SECONDS=$((60 * minutes)) \
+		bash "$srcdir/tests/run-test.sh" bash "$srcdir/tests/$1.sh" >"$log" 2>&1 ||
 		{ tail -n 60 "$log" >&2; return 1; }
 	seeds=0 n=$minutes
 }
@@ -112,7 +113,8 @@ nbd) simulated ./test-sim-nbd-random ;;
 share) simulated ./test-sim-share random ;;
 kept) simulated ./test-sim-kept-random ;;
 live) simulated ./test-sim-live random_sequences ;;
-soak) soaked ;;
+soak) lasting test-nbd-soak ;;
+idle) lasting test-idle-long ;;
 mutants) mutated ;;
 fuzz-*) fuzzed "./tests/fuzz/$name.fuzz" ;;
 esac
