@@ -26,7 +26,8 @@ client_files alice
 start_server --tls require --tls-certificates "$tmp/live" --control "$tmp/control" \
 	--metrics "unix:$tmp/metrics" "one=$tmp/one" "two=$tmp/two"
 parameters=("server=127.0.0.1:$server_port" tls=require "tls-certificates=$tmp/alice")
-start_gateway "${parameters[@]}" export=one metrics-file="$tmp/gateway.prom" control="$tmp/gateway.ctl"
+start_gateway "${parameters[@]}" export=one metrics-file="$tmp/gateway.prom" \
+	control="$tmp/gateway.ctl"
 gateway_uri=$uri
 start_nbdkit "${parameters[@]}" export=two metrics-file="$tmp/nbdkit.prom" control="$tmp/nbdkit.ctl"
 pids=("$server_pid" "$gateway_pid" "$nbdkit_pid")
@@ -83,7 +84,8 @@ for i in "${!pids[@]}"; do
 	read -r kb2 fds2 threads2 <<<"$(has "${pids[i]}")"
 	[ "$kb2" -le $((kb + grows_kb)) ] || fail "process ${pids[i]}: $kb KB, then $kb2 KB"
 	[ "$fds2" -le "$fds" ] || fail "process ${pids[i]}: $fds descriptors, then $fds2"
-	[ "$threads2" -le "$threads" ] || fail "process ${pids[i]}: $threads threads, then $threads2"
+	[ "$threads2" -le "$threads" ] ||
+		fail "process ${pids[i]}: $threads threads, then $threads2"
 done
 echo "$ticks ticks in $seconds s"
 # Of a hundred in a second.

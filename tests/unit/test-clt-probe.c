@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The choice of a transport (clt-start.h) when nobody answers: how long each attempt may take. */
+/* The choice of a transport (clt-start.h) when nobody answers: how long each attempt may take.  And
+ * when the server is busy. */
 #include "unit.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@ static struct {
 	unsigned setup_ms;
 } attempts[4];
 static unsigned nattempts;
+static unsigned nbusy;			/* attempts that meet a busy server come first */
 
 const struct fab_provider *__real_fab_provider_find(const char *name);
 const struct fab_provider *__wrap_fab_provider_find(const char *name);
@@ -35,27 +37,35 @@ int __wrap_clt_start_run(struct clt_start *start, const struct clt_conf *conf, c
 	cr_assert_lt(nattempts, ARRAY_SIZE(attempts));
 	attempts[nattempts].provider = conf->paths[0].dst.provider->name;
 	attempts[nattempts++].setup_ms = setup_ms;
-	snprintf(err, CLT_FRONT_ERR, "no answer");
-	return -ETIMEDOUT;
+	snprintf(err, CLT_FRONT_ERR, nattempts <= nbusy ? "busy" : "no answer");
+	return nattempts <= nbusy ? -EAGAIN : -ETIMEDOUT;
 }
 
 static const struct clt_front front = {
 	.name = "front", .program = "front", .help = "--help",
 };
 
+/* Begin the start of a front end that names no transport. */
+static void begin(struct clt_conf *conf, struct clt_start *start)
+{
+	char *why = NULL;
+
+	clt_conf_init(conf, &front);
+	cr_assert_eq(clt_conf_set(conf, "server", "127.0.0.1", &why), 0, "%s", why);
+	cr_assert_eq(clt_conf_set(conf, "export", "disk", &why), 0, "%s", why);
+	cr_assert_eq(clt_conf_complete(conf, &why), 0, "%s", why);
+	cr_assert(conf->automatic);
+	clt_start_init(start, conf);
+}
+
 /* RDMA has 5 s (CLT_PROBE_RDMA_MS), and tcp, which is tried then, the time of every attempt. */
 Test(clt_probe, rdma_has_a_time)
 {
 	static struct clt_conf conf;
 	static struct clt_start start;
-	char err[CLT_FRONT_ERR] = "", *why = NULL;
+	char err[CLT_FRONT_ERR] = "";
 
-	clt_conf_init(&conf, &front);
-	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1", &why), 0, "%s", why);
-	cr_assert_eq(clt_conf_set(&conf, "export", "disk", &why), 0, "%s", why);
-	cr_assert_eq(clt_conf_complete(&conf, &why), 0, "%s", why);
-	cr_assert(conf.automatic);
-	clt_start_init(&start, &conf);
+	begin(&conf, &start);
 	cr_assert_eq(clt_probe(&start, err), -ETIMEDOUT);
 	cr_assert_eq(nattempts, 2);
 	cr_assert_str_eq(attempts[0].provider, "rdma");
@@ -63,5 +73,21 @@ Test(clt_probe, rdma_has_a_time)
 	cr_assert_str_eq(attempts[1].provider, "tcp");
 	cr_assert_eq(attempts[1].setup_ms, 0);
 	cr_assert(strstr(err, "no answer (over rdma: no answer)"), "%s", err);
+	clt_conf_fini(&conf);
+}
+
+/* A server that is busy over RDMA is tried over RDMA again. */
+Test(clt_probe, busy_is_no_reason_for_tcp)
+{
+	static struct clt_conf conf;
+	static struct clt_start start;
+	char err[CLT_FRONT_ERR] = "";
+
+	begin(&conf, &start);
+	nbusy = 2;
+	cr_assert_eq(clt_probe_connect(&start, "-probe", err), -ETIMEDOUT);
+	cr_assert_eq(nattempts, 4);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_str_eq(attempts[i].provider, i < 3 ? "rdma" : "tcp");
 	clt_conf_fini(&conf);
 }

@@ -247,7 +247,8 @@ static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char 
 		snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid,
 			 strerror(-rsp.status),
 			 clt_cause_refused(&path->dst, con->cid, rsp.status));
-	return rsp.status;
+	/* Of all limits of the server only this one is over by itself. */
+	return rsp.refusal == RTRS_REFUSES_SETUPS ? -EAGAIN : rsp.status;
 }
 
 static int setup_disconnected(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])

@@ -17,6 +17,10 @@
 /* The start waits for up to this time until another session closes the export. */
 #define PROBE_HELD_MS 5000
 
+/* The start tries again for up to this time where too many paths connect at once: as long as a
+ * server keeps a place for a path in set-up (--setup-timeout). */
+#define PROBE_BUSY_MS 30000
+
 /* Connect once.  0: connected, and @err is untouched; else the session is closed again. */
 static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
 			 unsigned setup_ms, char err[CLT_FRONT_ERR])
@@ -90,6 +94,11 @@ static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_
 		clt_conf_choose(conf, rdma);
 		choosing_paths(conf, &choosing);
 		rdma_r = probe_connect(start, &choosing, suffix, CLT_PROBE_RDMA_MS, why);
+		/* The server answers over RDMA, later. */
+		if (rdma_r == -EAGAIN) {
+			snprintf(err, CLT_FRONT_ERR, "%s", why);
+			return rdma_r;
+		}
 		if (rdma_r == 0) {
 			log_info(where,
 				 "transport=auto: rdma, because an RDMA device reaches the server");
@@ -111,8 +120,16 @@ static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_
 
 int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
 {
-	return start->conf->automatic ? probe_auto(start, suffix, err) :
-					probe_connect(start, start->conf, suffix, 0, err);
+	const struct timespec nap = { .tv_nsec = 250000000 };
+	uint64_t start_ms = clock_now_ms();
+	int r;
+
+	do {
+		r = start->conf->automatic ? probe_auto(start, suffix, err) :
+					     probe_connect(start, start->conf, suffix, 0, err);
+	} while (r == -EAGAIN && clock_now_ms() - start_ms < PROBE_BUSY_MS &&
+		 nanosleep(&nap, NULL) == 0);
+	return r;
 }
 
 /* Check for enough descriptors while the session of the probe is open, which needs as many as the
@@ -163,11 +180,11 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 
 /* Is the server away, not started yet, or full? ENOENT: no socket has the name; EBUSY: another
  * session has the name of this one, that of a predecessor for instance; ENOMEM: the server is at a
- * limit, of paths in set-up for instance when all clients of a host start at once. */
+ * limit; EAGAIN: too many paths connect to it at once, and still do. */
 static bool is_away(int r)
 {
 	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT || r == -EBUSY ||
-	       r == -ENOMEM;
+	       r == -ENOMEM || r == -EAGAIN;
 }
 
 /* Connect, until the server answers or connect-timeout has passed. */
