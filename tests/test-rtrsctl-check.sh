@@ -112,7 +112,14 @@ stop_server "$server_pid"
 socket=$RUNTIME_DIRECTORY/$NBD_FRONT-$nbdkit_pid.sock
 stop_all_threads "$nbdkit_pid"
 check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program does not answer \| .*"
+# Other commands wait for longer, and say so.
+"$rtrsctl" --socket="$socket" show >"$tmp/show" 2>"$tmp/show.err" &
+show_pid=$!
+wait_line "$tmp/show.err" \
+	"^rtrsctl: $socket: the program has not answered for 5 s: waiting for 60 s\$"
 kill -CONT "$nbdkit_pid"
+expect_exit "$show_pid" 0
+[ -s "$tmp/show" ] && [ "$(wc -l <"$tmp/show.err")" -eq 1 ]
 stop_process "$nbdkit_pid"
 # What follows has no gateway.
 [ "$NBD_FRONT" = nbdkit ] || exit 0

@@ -58,22 +58,35 @@ int call_try(const char *path)
 	return fd < 0 ? fd : 0;
 }
 
-/* Wait for @events of @fd until @deadline_ms.  0, or -errno; -EAGAIN: the time is over. */
-static int wait_for(int fd, short events, uint64_t deadline_ms)
+/* How long an answer is waited for, and when the user hears of it. */
+struct patience {
+	const char *path;		/* of the program */
+	unsigned s;
+	uint64_t deadline_ms, tell_ms;	/* CLOCK_NEVER: the user has heard of it */
+};
+
+/* Wait for @events of @fd.  0, or -errno; -EAGAIN: the time is over. */
+static int wait_for(int fd, short events, struct patience *p)
 {
 	struct pollfd pfd = { .fd = fd, .events = events };
-	uint64_t now;
+	uint64_t now, until;
 	int n;
 
 	do {
 		now = clock_now_ms();
-		n = now < deadline_ms ? poll(&pfd, 1, (int)(deadline_ms - now)) : 0;
-	} while (n < 0 && errno == EINTR);
+		if (now >= p->tell_ms && now < p->deadline_ms) {
+			p->tell_ms = CLOCK_NEVER;
+			fprintf(stderr, "rtrsctl: %s: the program has not answered for %u s: "
+				"waiting for %u s\n", p->path, CALL_GREET_S, p->s);
+		}
+		until = MIN(p->tell_ms, p->deadline_ms);
+		n = now < until ? poll(&pfd, 1, (int)(until - now)) : 0;
+	} while ((n < 0 && errno == EINTR) || (!n && clock_now_ms() < p->deadline_ms));
 	return n < 0 ? -errno : n ? 0 : -EAGAIN;
 }
 
 /* 0 or -errno. */
-static int send_line(int fd, const json_t *command, uint64_t deadline_ms)
+static int send_line(int fd, const json_t *command, struct patience *p)
 {
 	_cleanup_free_ char *line = json_dumps(command, JSON_COMPACT);
 	size_t len = line ? strlen(line) : 0;
@@ -82,7 +95,7 @@ static int send_line(int fd, const json_t *command, uint64_t deadline_ms)
 		return -ENOMEM;
 	line[len++] = '\n';
 	for (size_t sent = 0; sent < len;) {
-		int rc = wait_for(fd, POLLOUT, deadline_ms);
+		int rc = wait_for(fd, POLLOUT, p);
 		ssize_t n;
 
 		if (rc)
@@ -96,12 +109,12 @@ static int send_line(int fd, const json_t *command, uint64_t deadline_ms)
 }
 
 /* Read up to @len bytes to @at.  Their number, at least 1, or -errno. */
-static ssize_t read_some(int fd, void *at, size_t len, uint64_t deadline_ms)
+static ssize_t read_some(int fd, void *at, size_t len, struct patience *p)
 {
 	ssize_t n;
 
 	do {
-		int rc = wait_for(fd, POLLIN, deadline_ms);
+		int rc = wait_for(fd, POLLIN, p);
 
 		if (rc)
 			return rc;
@@ -112,7 +125,7 @@ static ssize_t read_some(int fd, void *at, size_t len, uint64_t deadline_ms)
 
 /* Read a line, the answer of the program.  NULL with @rc, -errno; -EMSGSIZE: the line is longer
  * than ANSWER_MAX. */
-static json_t *read_line(int fd, uint64_t deadline_ms, int *rc)
+static json_t *read_line(int fd, struct patience *p, int *rc)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0, len = 0;
@@ -131,7 +144,7 @@ static json_t *read_line(int fd, uint64_t deadline_ms, int *rc)
 				return NULL;
 			line = more;
 		}
-		n = read_some(fd, line + len, size - len, deadline_ms);
+		n = read_some(fd, line + len, size - len, p);
 		*rc = (int)MIN(n, 0);
 		if (n < 0)
 			return NULL;
@@ -175,14 +188,18 @@ static const char *call_why(const char *path, int rc)
 json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
 		 size_t errlen)
 {
-	const uint64_t deadline_ms = clock_now_ms() + patience_s * 1000ull;
+	struct patience p = {
+		.path = path, .s = patience_s,
+		.deadline_ms = clock_now_ms() + patience_s * 1000ull,
+		.tell_ms = clock_now_ms() + CALL_GREET_S * 1000ull,
+	};
 	_cleanup_close_ int fd = call_connect(path, patience_s);
-	int rc = fd < 0 ? fd : send_line(fd, command, deadline_ms);
+	int rc = fd < 0 ? fd : send_line(fd, command, &p);
 	json_t *answer = NULL;
 
 	/* A program that takes no more clients says so, and closes, before it reads. */
 	if (!rc || rc == -EPIPE || rc == -ECONNRESET)
-		answer = read_line(fd, deadline_ms, &rc);
+		answer = read_line(fd, &p, &rc);
 
 	if (!answer) {
 		snprintf(err, errlen, "%s: %s", path, call_why(path, rc));

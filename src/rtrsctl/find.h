@@ -52,8 +52,9 @@ int call_try(const char *path);
 #define CALL_GREET_S 5
 
 /* Send @command to the program at @path, and wait for @patience_s seconds at most, however the
- * program sends its answer.  Returns the answer, an object, which is the caller's.  NULL with
- * the reason in @err: the program was not reached, has refused, or has sent more than 64 MiB. */
+ * program sends its answer; behind CALL_GREET_S a line of stderr says so.  Returns the answer, an
+ * object, which is the caller's.  NULL with the reason in @err: the program was not reached, has
+ * refused, or has sent more than 64 MiB. */
 json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
 		 size_t errlen);
 /* The same for @command, a word, and CALL_GREET_S; a program that was silent is not asked again. */
