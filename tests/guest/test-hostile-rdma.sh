@@ -49,5 +49,5 @@ cmp "$tmp/ro0" "$tmp/ro0.before" || fail "a read-only export was written to"
 
 wait $slow || fail "clients that say nothing"
 cat "$tmp/slow.log"
-# Over tcp there are more: a byte stream can stop anywhere.
-[ "$(grep -c '^ok  ' "$tmp/slow.log")" -eq 4 ] || fail "not all of them have run"
+# That of heartbeats without an answer: a byte stream can stop anywhere, and has more of them.
+[ "$(grep -c '^ok  ' "$tmp/slow.log")" -eq 1 ] || fail "not all of them have run"
