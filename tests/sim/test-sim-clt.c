@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Client and server together, and what happens between them when things go wrong: in traces. */
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "dev-req.h"
@@ -360,11 +361,16 @@ SIM_TEST(busy_path_lives)
 	world_expect(w, "");
 }
 
-/* So do heartbeats on an idle one. */
-SIM_TEST(idle_path_lives)
+/* So do heartbeats on an idle one, and for a day neither end takes more memory. */
+SIM_TEST(idle_day)
 {
+	size_t before;
+
 	start_exact();
 	world_run_ms(w, 600000);
+	before = mallinfo2().uordblks;
+	world_run_ms(w, 24 * 3600 * 1000);
+	CHECK(mallinfo2().uordblks <= before);
 	CHECK(world_read(c, 0, 512, 0) == 0);
 	world_expect(w, "");
 }
