@@ -4,8 +4,10 @@
 
 The first table is a server on its own: how long it takes to start and to have all gateways back after it was killed, its
 memory, and the CPU of idle sessions.  The second compares, for the disks of one host, one rtrs-nbd for each disk with one
-rtrs-nbd for all of them: memory, CPU while idle, and 4k random reads on all disks at once, in turns.  man/rtrs-guide.pod,
-SIZING, has a recorded run.
+rtrs-nbd for all of them: memory, CPU while idle, and 4k random reads on all disks at once, in turns.  The third divides
+--in-flight reads between 1 to 64 gateways, each with its disk, and between 1 to 64 NBD connections of one gateway, in
+turns with nbdkit nbd before nbdkit file.  man/rtrs-guide.pod, SIZING, and doc/speed.md, "Many clients", have recorded
+runs.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from topologies import Failed, Process
 
 EACH = "one a disk"
 HOST_ROWS = [(EACH, 1), ("one", 1), ("one, 2 threads", 2)]
+GROWTH = [1, 4, 16, 64]
 
 
 def pss_mib(process):
@@ -141,21 +144,24 @@ def server_row(args, exports, sessions):
     return row
 
 
-def fio(args, fleet, names):
-    """4k random reads on all disks at once: IOPS, percentiles of their time, CPU time of an IO."""
-    argv = ["fio", "--output-format=json", "--name=global", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--time_based",
-            "--runtime=%d" % args.runtime, "--iodepth=%d" % args.depth, "--norandommap", "--group_reporting",
+def fio(args, fleet, disks, depth):
+    """4k random reads at @depth on all @disks at once, (disk, gateway): IOPS, percentiles of their time, CPU time of an
+    IO at the server and at the gateways."""
+    argv = ["fio", "--output-format=json", "--name=global", "--thread", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--time_based",
+            "--runtime=%d" % args.runtime, "--iodepth=%d" % depth, "--norandommap", "--group_reporting",
             "--percentile_list=50:99"]
-    for i, name in enumerate(names):
-        argv += ["--name=d%d" % i, "--uri=nbd+unix:///d%d?socket=%s" % (i, os.path.join(fleet.dir, name + ".sock"))]
-    programs = [fleet.server] + [g for g, _ in fleet.gateways]
-    before = sum(p.cpu_s() for p in programs)
+    for i, (disk, name) in enumerate(disks):
+        argv += ["--name=job%d" % i, "--uri=nbd+unix:///d%d?socket=%s" % (disk, os.path.join(fleet.dir, name + ".sock"))]
+    def cpu():
+        return fleet.server.cpu_s(), sum(g.cpu_s() for g, _ in fleet.gateways)
+    before = cpu()
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, cwd=fleet.dir)
+    after = cpu()
     text = done.stdout.decode()
     side = json.loads(text[text.index("{"):])["jobs"][0]["read"]
     return dict(iops=side["iops"], p50_us=side["clat_ns"]["percentile"]["50.000000"] / 1000,
                 p99_us=side["clat_ns"]["percentile"]["99.000000"] / 1000,
-                cpu_us=1e6 * (sum(p.cpu_s() for p in programs) - before) / side["total_ios"])
+                **{key: 1e6 * (b - a) / side["total_ios"] for key, a, b in zip(("server_us", "gateway_us"), before, after)})
 
 
 def host_rows(args):
@@ -172,12 +178,61 @@ def host_rows(args):
     runs = {kind: [] for kind in fleets}
     for _ in range(args.rounds):
         for kind, f in fleets.items():
-            runs[kind].append(fio(args, f, ["g%d" % (i if kind == EACH else 0) for i in range(n)]))
+            runs[kind].append(fio(args, f, [(i, "g%d" % (i if kind == EACH else 0)) for i in range(n)], args.depth))
     for kind, f in fleets.items():
         rows[kind].update({key: statistics.median(run[key] for run in runs[kind]) for key in runs[kind][0]})
         rows[kind].update(loaded_mib=f.gateways_mib(), loaded_server_mib=pss_mib(f.server))
         f.close()
     return rows
+
+
+class Peers:
+    """As a Fleet, of nbdkit nbd before nbdkit file: gateways g0 and so on, of exports d0 and so on."""
+
+    def __init__(self, args, n):
+        self.dir = tempfile.mkdtemp(prefix="peers.", dir=args.workdir)
+        disks, server = os.path.join(self.dir, "disks"), os.path.join(self.dir, "server.sock")
+        os.mkdir(disks)
+        for i in range(n):
+            with open(os.path.join(disks, "d%d" % i), "wb") as disk:
+                os.truncate(disk.fileno(), args.size_mib << 20)
+        Fleet.all.append(self)
+        self.gateways = []
+        self.server = self.start("server", server, ["file", "dir=" + disks])
+        for i in range(n):
+            name = "g%d" % i
+            self.gateways.append((self.start(name, os.path.join(self.dir, name + ".sock"),
+                                             ["nbd", "socket=" + server, "export=d%d" % i]), None))
+
+    def start(self, name, sock, what):
+        pidfile = os.path.join(self.dir, name + ".pid")
+        process = Process(self.dir, name, ["nbdkit", "-f", "-P", pidfile, "-U", sock, *what])
+        process.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
+        return process
+
+    def close(self):
+        for process in [g for g, _ in self.gateways] + [self.server]:
+            process.stop()
+        shutil.rmtree(self.dir)
+
+
+def growth_rows(args):
+    """{(kind, n): medians of fio() of ours and of the peer} for n gateways, and n connections of one."""
+    n = GROWTH[-1]
+    ours, peers = Fleet(args, n), Peers(args, n)
+    ours.start_server()
+    for i in range(n):
+        ours.start_gateway("g%d" % i, ["export=d%d" % i], 1)
+    ours.wait_for_gateways()
+    runs = {}
+    for _ in range(args.rounds):
+        for n in GROWTH:
+            for kind, disks in (("gateways", [(i, "g%d" % i) for i in range(n)]), ("connections", [(0, "g0")] * n)):
+                for fleet in ours, peers:
+                    runs.setdefault((kind, n, fleet is peers), []).append(fio(args, fleet, disks, args.in_flight // n))
+    ours.close()
+    peers.close()
+    return {row: {key: statistics.median(run[key] for run in done) for key in done[0]} for row, done in runs.items()}
 
 
 def load():
@@ -192,6 +247,7 @@ def main():
     p.add_argument("--connections", type=int, default=1, help="connections of a session (%(default)s)")
     p.add_argument("--disks", type=int, default=16, help="disks of a host; 0: none (%(default)s)")
     p.add_argument("--depth", type=int, default=4, help="requests in flight of a disk (%(default)s)")
+    p.add_argument("--in-flight", type=int, default=64, help="requests in flight of the third table; 0: none (%(default)s)")
     p.add_argument("--rounds", type=int, default=3, help="runs of fio (%(default)s)")
     p.add_argument("--runtime", type=int, default=3, help="seconds of a run (%(default)s)")
     p.add_argument("--seconds", type=int, default=20, help="for which idle programs are watched (%(default)s)")
@@ -216,7 +272,19 @@ def main():
             for kind, r in host_rows(args).items():
                 print("%-15s %9.1f %9.1f %16.1f %11.2f %8.0f %7.0f %7.0f %10.1f" % (
                     kind, r["mib"], r["loaded_mib"], r["loaded_server_mib"],
-                    sum(r["idle"]), r["iops"], r["p50_us"], r["p99_us"], r["cpu_us"]))
+                    sum(r["idle"]), r["iops"], r["p50_us"], r["p99_us"], r["server_us"] + r["gateway_us"]))
+        if args.in_flight:
+            print("\n4k random reads, %d in flight   (load %s)" % (args.in_flight, load()))
+            print("how many              IOPS  of the best  p50 us  p99 us  server us/IO  gateways us/IO   "
+                  "nbdkit: IOPS  of the best")
+            rows = growth_rows(args)
+            for kind in "gateways", "connections":
+                best = [max(rows[kind, n, peer]["iops"] for n in GROWTH) for peer in (False, True)]
+                for n in GROWTH:
+                    r, p = rows[kind, n, False], rows[kind, n, True]
+                    print("%3d %-12s %9.0f %12.2f %7.0f %7.0f %13.1f %15.1f %15.0f %12.2f" % (
+                        n, kind, r["iops"], r["iops"] / best[0], r["p50_us"], r["p99_us"], r["server_us"],
+                        r["gateway_us"], p["iops"], p["iops"] / best[1]))
     except Failed as e:
         print("sizes: " + str(e), file=sys.stderr)
         return 1
