@@ -199,7 +199,7 @@ static bool follow(const char *name, bool force, pid_t child, int fd)
 
 static int complain(const char *name)
 {
-	fprintf(stderr, "rtrs-detach: %s: %s\n", name, strerror(errno));
+	fprintf(stderr, "rtrs-detach: %s: %s\n", name, fds_strerror(-errno));
 	return -1;
 }
 

@@ -354,7 +354,7 @@ int main(int argc, char **argv)
 	attach.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	attach.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (attach.signal_fd < 0 || attach.wake_fd < 0)
-		status = main_complain(strerror(errno));
+		status = main_complain(fds_strerror(-errno));
 	else
 		status = run(argc, argv);
 	end_over();

@@ -65,6 +65,13 @@ struct patience {
 	uint64_t deadline_ms, tell_ms;	/* CLOCK_NEVER: the user has heard of it */
 };
 
+static void tell(struct patience *p)
+{
+	p->tell_ms = CLOCK_NEVER;
+	fprintf(stderr, "rtrsctl: %s: the program has not answered for %u s: waiting for %u s\n",
+		p->path, CALL_GREET_S, p->s);
+}
+
 /* Wait for @events of @fd.  0, or -errno; -EAGAIN: the time is over. */
 static int wait_for(int fd, short events, struct patience *p)
 {
@@ -74,11 +81,8 @@ static int wait_for(int fd, short events, struct patience *p)
 
 	do {
 		now = clock_now_ms();
-		if (now >= p->tell_ms && now < p->deadline_ms) {
-			p->tell_ms = CLOCK_NEVER;
-			fprintf(stderr, "rtrsctl: %s: the program has not answered for %u s: "
-				"waiting for %u s\n", p->path, CALL_GREET_S, p->s);
-		}
+		if (now >= p->tell_ms && now < p->deadline_ms)
+			tell(p);
 		until = MIN(p->tell_ms, p->deadline_ms);
 		n = now < until ? poll(&pfd, 1, (int)(until - now)) : 0;
 	} while ((n < 0 && errno == EINTR) || (!n && clock_now_ms() < p->deadline_ms));
@@ -120,6 +124,7 @@ static ssize_t read_some(int fd, void *at, size_t len, struct patience *p)
 			return rc;
 		n = recv(fd, at, len, MSG_DONTWAIT);
 	} while (n < 0 && errno == EAGAIN);
+	p->tell_ms = CLOCK_NEVER;
 	return n < 0 ? -errno : n ? n : -ECONNRESET;
 }
 
@@ -193,10 +198,16 @@ json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, c
 		.deadline_ms = clock_now_ms() + patience_s * 1000ull,
 		.tell_ms = clock_now_ms() + CALL_GREET_S * 1000ull,
 	};
-	_cleanup_close_ int fd = call_connect(path, patience_s);
-	int rc = fd < 0 ? fd : send_line(fd, command, &p);
+	_cleanup_close_ int fd = call_connect(path, CALL_GREET_S);
+	int rc;
 	json_t *answer = NULL;
 
+	/* A program that stands still, and whom many have asked. */
+	if (fd == -EAGAIN && patience_s > CALL_GREET_S) {
+		tell(&p);
+		fd = call_connect(path, patience_s - CALL_GREET_S);
+	}
+	rc = fd < 0 ? fd : send_line(fd, command, &p);
 	/* A program that takes no more clients says so, and closes, before it reads. */
 	if (!rc || rc == -EPIPE || rc == -ECONNRESET)
 		answer = read_line(fd, &p, &rc);

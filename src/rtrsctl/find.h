@@ -46,7 +46,7 @@ int find_for_command(const struct ctx *ctx, struct found *found);
 /* Does a program listen at @path?  0 or -errno. */
 int call_try(const char *path);
 
-/* How long an answer may take, in seconds.  An added path is connected before the answer. */
+/* How long an answer may take, in seconds: a reload waits for new paths. */
 #define CALL_PATIENCE_S 60
 /* The same for an answer of a few names and numbers. */
 #define CALL_GREET_S 5

@@ -5,14 +5,18 @@
 
 #include <errno.h>
 
+#include "clock.h"
+#include "clt-cause.h"
 #include "clt-start.h"
+#include "number.h"
 
 static struct {
 	const char *provider;		/* of the path */
 	unsigned setup_ms;
 } attempts[4];
 static unsigned nattempts;
-static unsigned nbusy;			/* attempts that meet a busy server come first */
+static const char *busy;		/* the transport over which the server is busy first ... */
+static unsigned nbusy;			/* ... for so many attempts */
 
 const struct fab_provider *__real_fab_provider_find(const char *name);
 const struct fab_provider *__wrap_fab_provider_find(const char *name);
@@ -37,8 +41,13 @@ int __wrap_clt_start_run(struct clt_start *start, const struct clt_conf *conf, c
 	cr_assert_lt(nattempts, ARRAY_SIZE(attempts));
 	attempts[nattempts].provider = conf->paths[0].dst.provider->name;
 	attempts[nattempts++].setup_ms = setup_ms;
-	snprintf(err, CLT_FRONT_ERR, nattempts <= nbusy ? "busy" : "no answer");
-	return nattempts <= nbusy ? -EAGAIN : -ETIMEDOUT;
+	if (nbusy && !strcmp(busy, conf->paths[0].dst.provider->name)) {
+		nbusy--;
+		snprintf(err, CLT_FRONT_ERR, "busy");
+		return CLT_BUSY;
+	}
+	snprintf(err, CLT_FRONT_ERR, "no answer");
+	return -ETIMEDOUT;
 }
 
 static const struct clt_front front = {
@@ -76,18 +85,47 @@ Test(clt_probe, rdma_has_a_time)
 	clt_conf_fini(&conf);
 }
 
-/* A server that is busy over RDMA is tried over RDMA again. */
-Test(clt_probe, busy_is_no_reason_for_tcp)
+/* The transports of the attempts, in a row. */
+static const char *transports(void)
 {
-	static struct clt_conf conf;
-	static struct clt_start start;
-	char err[CLT_FRONT_ERR] = "";
+	static char text[64];
 
-	begin(&conf, &start);
-	nbusy = 2;
-	cr_assert_eq(clt_probe_connect(&start, "-probe", err), -ETIMEDOUT);
-	cr_assert_eq(nattempts, 4);
-	for (unsigned i = 0; i < 4; i++)
-		cr_assert_str_eq(attempts[i].provider, i < 3 ? "rdma" : "tcp");
-	clt_conf_fini(&conf);
+	*text = '\0';
+	for (unsigned i = 0; i < nattempts; i++)
+		fmt_add(text, sizeof(text), " %s", attempts[i].provider);
+	return text;
+}
+
+/* A server that is busy over RDMA is tried over RDMA again, and one without RDMA over tcp alone.
+ * With connect-timeout=forever the start does not wait. */
+Test(clt_probe, busy_server)
+{
+	static const struct {
+		const char *over;
+		unsigned n;
+		bool forever;
+		int r;
+		const char *row;
+	} cases[] = {
+		{ "rdma", 2, false, -ETIMEDOUT, " rdma rdma rdma tcp" },
+		{ "tcp", 2, false, -ETIMEDOUT, " rdma tcp tcp tcp" },
+		{ "rdma", 1, true, CLT_BUSY, " rdma" },
+		{ "tcp", 1, true, CLT_BUSY, " rdma tcp" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		static struct clt_conf conf;
+		static struct clt_start start;
+		char err[CLT_FRONT_ERR] = "";
+
+		begin(&conf, &start);
+		if (cases[i].forever)
+			conf.connect_timeout_ms = CLOCK_NEVER;
+		nattempts = 0;
+		busy = cases[i].over;
+		nbusy = cases[i].n;
+		cr_assert_eq(clt_probe_connect(&start, "-probe", err), cases[i].r);
+		cr_assert_str_eq(transports(), cases[i].row, "case %u:%s", i, transports());
+		clt_conf_fini(&conf);
+	}
 }

@@ -225,6 +225,7 @@ static void read_file(struct task *task)
 	task->rc = -EAGAIN;
 	for (unsigned i = 0; i < READ_TRIES && task->rc == -EAGAIN; i++) {
 		plain_file_free(&task->file);
+		*task->why = '\0';
 		task->rc = read_once(task);
 	}
 }

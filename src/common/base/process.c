@@ -276,6 +276,7 @@ static int wait_ready(int fd)
 int daemon_begin(void)
 {
 	pid_t parent = getpid(), pid;
+	sigset_t none;
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -289,9 +290,12 @@ int daemon_begin(void)
 		return r;
 	}
 	close(fds[pid ? 1 : 0]);
-	if (pid)
+	if (pid) {
+		/* A signal ends the parent, and that the child, whatever the program blocks. */
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
 		_exit(wait_ready(fds[0]));
-	/* Ctrl-C ends the parent alone. */
+	}
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);

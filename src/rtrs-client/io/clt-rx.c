@@ -3,8 +3,8 @@
  * the thread with the poll role.  Never blocks.
  *
  * The happy path: clt_rx_poll() dispatches completions; con_recv() has the receive posted again,
- * and looks at the message: con_imm() splits an immediate, con_rkey_rsp() takes the chunk's new key
- * with it; con_answer() finds the slot by its number, and clt_tx_finish() gives the slot back.  A
+ * and looks at the message: con_imm() splits an immediate, con_rsp() takes the chunk's new key with
+ * it; con_answer() finds the slot by its number, and clt_tx_finish() gives the slot back.  A
  * heartbeat goes to the owner.
  *
  * Possible failures: a receive that fails, an answer to a request that is not in flight, an unknown

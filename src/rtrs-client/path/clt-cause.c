@@ -24,6 +24,8 @@ static const char *hint_unix(int err)
 		return " (this path is not a socket)";
 	case -EACCES:
 		return " (this process needs the right to write to the socket)";
+	case CLT_BUSY:
+		return " (of the socket: more connect to it than it lets wait)";
 	default:
 		return "";
 	}

@@ -4,6 +4,7 @@
 #ifndef CLT_CAUSE_H
 #define CLT_CAUSE_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +31,10 @@ void clt_cause_session(unsigned refusal, const char *name, char *why, size_t len
  * service thread gets the cause, and tells an unchanged cause again only after a minute. */
 
 #define CLT_WHY 256
+
+/* The -errno of an attempt that met a server with too many paths in set-up: of all its limits this
+ * one is over by itself.  Nothing else here has this errno. */
+#define CLT_BUSY (-EUSERS)
 
 struct clt_cause {
 	pthread_mutex_t lock;

@@ -172,6 +172,8 @@ static void path_fail_msg(struct loop_msg *msg)
 
 	if (!was_up)
 		names_note(path, cause);
+	if (err == CLT_BUSY)
+		path->round = err;
 	if (err == -ESTALE)
 		clt_names_other(&path->names, &path->dst);
 	if (err == -EBADMSG) {		/* clt-rx.c */
@@ -189,7 +191,9 @@ static void path_fail_msg(struct loop_msg *msg)
 			path->tell_up |= path_tell(path, was_up, cause);
 		path->ops->down(path);
 		if (!was_up && !goes_on)
-			path->ops->failed(path, err, cause);
+			path->ops->failed(path, path->round ? path->round : err, cause);
+		if (!goes_on)
+			path->round = 0;
 	}
 	clt_path_step(path, CLT_PATH_EV_LOST);
 	/* User messages of this epoch end now. */

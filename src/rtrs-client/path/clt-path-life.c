@@ -122,7 +122,7 @@ static int make_cm(struct clt_path *path, char why[CLT_WHY])
 			snprintf(why, CLT_WHY, "this machine has no RDMA device");
 		else
 			snprintf(why, CLT_WHY, "cannot create a connection manager: %s",
-				 strerror(-r));
+				 fds_strerror(r));
 		path->cm = NULL;
 		return r;
 	}

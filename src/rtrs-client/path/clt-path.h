@@ -183,6 +183,7 @@ struct clt_path {
 	bool tell_up;			/* the log has a warning of the loss or failure */
 	unsigned ups;			/* how often the path came up */
 	unsigned failed;		/* attempts that failed before the path was up */
+	int round;			/* CLT_BUSY: an address of this round was busy; 0 */
 	unsigned digest_errors;		/* answers with a wrong digest */
 	uint64_t digest_error_ms;	/* when the last one came */
 	struct clt_stat stat_base;	/* at the last reset */

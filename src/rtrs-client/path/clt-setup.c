@@ -18,6 +18,7 @@
 #include "auth-creds.h"
 #include "clt-cause.h"
 #include "clt-path-priv.h"
+#include "process.h"
 
 /* The needs of a single request at a time.  Queue: on connection 0 a user message, a heartbeat, the
  * answer to a heartbeat, and a spare place.  SGE: data and header of a WRITE. */
@@ -30,7 +31,7 @@ static const char *why_not(const struct clt_con *con, int err)
 {
 	const char *cause = con->fab ? fab_conn_cause(con->fab) : "";
 
-	return *cause ? cause : strerror(-err);
+	return *cause ? cause : fds_strerror(err);
 }
 
 /* Put the name of @con in front of @why, or, without @why, of the text of @err.  Returns @err. */
@@ -247,8 +248,7 @@ static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char 
 		snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid,
 			 strerror(-rsp.status),
 			 clt_cause_refused(&path->dst, con->cid, rsp.status));
-	/* Of all limits of the server only this one is over by itself. */
-	return rsp.refusal == RTRS_REFUSES_SETUPS ? -EAGAIN : rsp.status;
+	return rsp.refusal == RTRS_REFUSES_SETUPS ? CLT_BUSY : rsp.status;
 }
 
 static int setup_disconnected(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])

@@ -225,8 +225,10 @@ static void sess_path_failed(struct clt_path *path, int err, const char *cause)
 {
 	struct clt_sess *sess = sess_of(path);
 
+	if (err == CLT_BUSY)
+		sess->busy = err;
 	if (!clt_sess_any(sess, path_counts))
-		sess->ops->failed(sess, err, cause);
+		sess->ops->failed(sess, sess->busy ? sess->busy : err, cause);
 }
 
 static void path_tell_up(struct clt_path *path)

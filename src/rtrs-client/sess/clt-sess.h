@@ -92,6 +92,7 @@ struct clt_sess {
 	uint64_t up_since_ms;		/* when the session last came up; 0: never */
 	uint64_t lasted_ms;		/* how long the session was last up */
 	uint64_t answered;		/* requests of IO, before the session last came up */
+	int busy;			/* CLT_BUSY: a path has failed so; 0 */
 	int max_reconnect_attempts;
 	uint64_t down_since_ms;		/* when requests last began to wait; 0: requests have failed
 					 * since */

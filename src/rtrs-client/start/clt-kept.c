@@ -62,7 +62,7 @@ static int kept_lock(struct clt_kept *k, char *err)
 		return -EBUSY;
 	}
 	snprintf(err, CLT_FRONT_ERR, "cannot lock %s: %s", k->path, k->fd == -EPERM ?
-		 "expected a regular file of this user with mode 0600" : strerror(-k->fd));
+		 "expected a regular file of this user with mode 0600" : fds_strerror(k->fd));
 	return k->fd;
 }
 

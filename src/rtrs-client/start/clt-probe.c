@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "clt-cause.h"
 #include "clt-export.h"
 #include "clt-kept.h"
 #include "clt-start.h"
@@ -77,7 +78,9 @@ static void choosing_paths(const struct clt_conf *conf, struct clt_conf *choosin
 	}
 }
 
-static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
+/* Set @tcp if the server is busy over tcp, the transport that is left. */
+static int probe_auto(struct clt_start *start, const char *suffix, bool *tcp,
+		      char err[CLT_FRONT_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 	char why[CLT_FRONT_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
@@ -95,7 +98,7 @@ static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_
 		choosing_paths(conf, &choosing);
 		rdma_r = probe_connect(start, &choosing, suffix, CLT_PROBE_RDMA_MS, why);
 		/* The server answers over RDMA, later. */
-		if (rdma_r == -EAGAIN) {
+		if (rdma_r == CLT_BUSY) {
 			snprintf(err, CLT_FRONT_ERR, "%s", why);
 			return rdma_r;
 		}
@@ -111,6 +114,7 @@ static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_
 	else
 		log_warn(where, "transport=auto: tcp, because rdma fails: %s", why);
 	r = probe_connect(start, conf, suffix, 0, err);
+	*tcp = r == CLT_BUSY;
 	if (r < 0 && rdma_r == r && r == -ECONNREFUSED)		/* the same in other words */
 		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma, too)");
 	else if (r < 0 && rdma_r != -ENODEV && rdma_r != -EADDRNOTAVAIL)
@@ -118,17 +122,42 @@ static int probe_auto(struct clt_start *start, const char *suffix, char err[CLT_
 	return r;
 }
 
+/* Is the server away, not started yet, or full? ENOENT: no socket has the name; EBUSY: another
+ * session has the name of this one, that of a predecessor for instance; ENOMEM: the server is at a
+ * limit. */
+static bool is_away(int r)
+{
+	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT || r == -EBUSY ||
+	       r == -ENOMEM || r == CLT_BUSY;
+}
+
+/* True if the server is to be tried again @ms after the start, because of @r.  With
+ * connect-timeout=forever the session that lasts does that. */
+static bool probe_again(const struct clt_conf *conf, int r, uint64_t ms)
+{
+	uint64_t limit = conf->connect_timeout_ms;
+
+	if (limit == CLOCK_NEVER || !is_away(r))
+		return false;
+	return ms < (r == CLT_BUSY && !limit ? PROBE_BUSY_MS : limit);
+}
+
 int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
 {
-	const struct timespec nap = { .tv_nsec = 250000000 };
+	const struct timespec nap = { .tv_sec = 1 }, busy_nap = { .tv_nsec = 250000000 };
 	uint64_t start_ms = clock_now_ms();
+	bool tcp = !start->conf->automatic;
 	int r;
 
 	do {
-		r = start->conf->automatic ? probe_auto(start, suffix, err) :
-					     probe_connect(start, start->conf, suffix, 0, err);
-	} while (r == -EAGAIN && clock_now_ms() - start_ms < PROBE_BUSY_MS &&
-		 nanosleep(&nap, NULL) == 0);
+		if (tcp)
+			r = probe_connect(start, start->conf, suffix, 0, err);
+		else
+			r = probe_auto(start, suffix, &tcp, err);
+		if (r != CLT_BUSY)
+			tcp = !start->conf->automatic;
+	} while (r < 0 && probe_again(start->conf, r, clock_now_ms() - start_ms) &&
+		 nanosleep(r == CLT_BUSY ? &busy_nap : &nap, NULL) == 0);
 	return r;
 }
 
@@ -178,31 +207,6 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	return 0;
 }
 
-/* Is the server away, not started yet, or full? ENOENT: no socket has the name; EBUSY: another
- * session has the name of this one, that of a predecessor for instance; ENOMEM: the server is at a
- * limit; EAGAIN: too many paths connect to it at once, and still do. */
-static bool is_away(int r)
-{
-	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT || r == -EBUSY ||
-	       r == -ENOMEM || r == -EAGAIN;
-}
-
-/* Connect, until the server answers or connect-timeout has passed. */
-static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
-{
-	const struct clt_conf *conf = start->conf;
-	const struct timespec nap = { .tv_sec = 1 };
-	uint64_t start_ms = clock_now_ms();
-	int r;
-
-	do {
-		r = clt_probe_connect(start, "-probe", why);
-	} while (r < 0 && is_away(r) && conf->connect_timeout_ms != CLOCK_NEVER &&
-		 clock_now_ms() - start_ms < conf->connect_timeout_ms &&
-		 nanosleep(&nap, NULL) == 0);
-	return r;
-}
-
 static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_conf *conf = start->conf;
@@ -210,7 +214,7 @@ static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 	struct dev *dev;
 	int r;
 
-	r = probe_server(start, why);
+	r = clt_probe_connect(start, "-probe", why);
 	if (r < 0 && conf->connect_timeout_ms == CLOCK_NEVER && is_away(r)) {
 		log_warn(NULL, "server=%s: %s; starting without", conf->server, why);
 		start->without = true;

@@ -100,9 +100,10 @@ void clt_start_end(struct clt_start *start);
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR]);
 
 /* Start a session, whose name ends with @suffix, that is over when it is lost, and wait until it is
- * up, with what the probe knows of transports and devices.  While the server has too many paths in
- * set-up this call tries again, for 30 s at most.  0, or -errno with @err and no session; -EAGAIN:
- * there were too many until the end.  clt_start_end() ends it.  Main thread; blocks. */
+ * up, with what the probe knows of transports and devices.  While the server is away, or has too
+ * many paths in set-up, this call tries again for connect-timeout; without one, for 30 s because of
+ * set-ups alone.  0, or -errno with @err and no session.  clt_start_end() ends it.  Main thread;
+ * blocks. */
 int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR]);
 
 /* Functions for both the probe and the lasting session. */

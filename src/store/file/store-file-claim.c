@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens the descriptions of a file or device beside the first one, and claims a block device
  * exported for writing (O_EXCL), as mounts, swap, LVM, md and mkfs claim theirs.  A claim keeps all
- * others away: a device in such use is not exported.  Owns nothing except the time in which the
- * server waits; main thread, or a worker (export-life.h).
+ * others away: a device in such use is not exported.  Owns the descriptions for fdatasync, and the
+ * time in which the server waits; main thread, or a worker (export-life.h).
  *
  * The description with the claim is a fixed file of each ring.  So a killed server has the device
  * until its last request has ended, and the next server waits (doc/decisions.md D6).  Other
@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "exports.h"
 #include "log.h"
+#include "process.h"
 #include "store-file-priv.h"
 #include "store-wait.h"
 
@@ -183,7 +184,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 	}
 	if (fd < 0)
 		snprintf(err, errlen, "export '%s': '%s' cannot be claimed (O_EXCL): %s", ex->name,
-			 ex->path, strerror(-fd));
+			 ex->path, fds_strerror(fd));
 	else if (c.wait.told_ms)
 		log_info(ex->name, "'%s' is claimed by this server now", ex->path);
 	return fd;

@@ -227,7 +227,7 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 		open(ex->path, O_CLOEXEC | (ex->spec.readonly ? O_RDONLY : O_RDWR));
 	if (store_file(ex)->tail_fd < 0) {
 		rc = -errno;
-		return file_refuse(to, rc, "cannot be opened: %s", strerror(-rc));
+		return file_refuse(to, rc, "cannot be opened: %s", fds_strerror(rc));
 	}
 	/* No read-ahead: only the last block is to be in the page cache. */
 	posix_fadvise(store_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);

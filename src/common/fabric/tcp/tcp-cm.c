@@ -327,16 +327,16 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	return 0;
 }
 
-/* The -errno of a refused connect.  The kernel also refuses files that are no socket, even
- * directories. */
-static int refused_errno(const struct fab_addr *peer)
+/* The -errno of a connect that failed with @err.  The kernel also refuses files that are no socket,
+ * even directories.  EAGAIN: more connect to a unix socket than wait in its line (unix(7)). */
+static int connect_errno(const struct fab_addr *peer, int err)
 {
 	struct stat st;
 
-	if (fab_addr_is_unix(peer) &&
+	if (err == ECONNREFUSED && fab_addr_is_unix(peer) &&
 	    !stat(((const struct sockaddr_un *)&peer->ss)->sun_path, &st) && !S_ISSOCK(st.st_mode))
 		return -ENOTSOCK;
-	return -ECONNREFUSED;
+	return err == EAGAIN ? -EUSERS : -err;
 }
 
 int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
@@ -352,7 +352,7 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	c->connect_len = (uint32_t)len;
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
-		rc = errno == ECONNREFUSED ? refused_errno(&c->base.peer) : -errno;
+		rc = connect_errno(&c->base.peer, errno);
 	LOCK_SCOPE(&cm->lock);
 	tcp_hs_begin(c, rc);
 	update_timer(cm, false);
