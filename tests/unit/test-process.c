@@ -122,11 +122,13 @@ Test(end, no_destructor_meets_a_call) { check_end(ends_beside_call, "s"); }
 Test(end, a_call_that_has_ended_meets_none) { check_end(ends_behind_call, "ds"); }
 Test(end, at_once) { check_end(ends_at_once, "s"); }
 
-/* Begin a daemon, which is ready if @ready says so.  The pid of its parent; from *@fd comes that of
+/* Begin a daemon, which is ready if @ready says so, of a program that blocks SIGINT, as those do
+ * that wait for signals on a thread.  The pid of its parent; from *@fd comes that of
  * the daemon, and the end with it. */
 static pid_t begin(bool ready, int *fd)
 {
 	pid_t pid, own;
+	sigset_t set;
 	int fds[2];
 
 	cr_assert_eq(pipe(fds), 0);
@@ -134,6 +136,9 @@ static pid_t begin(bool ready, int *fd)
 	cr_assert(pid >= 0);
 	if (pid == 0) {
 		close(fds[0]);
+		sigemptyset(&set);
+		sigaddset(&set, SIGINT);
+		sigprocmask(SIG_BLOCK, &set, NULL);
 		if (daemon_begin() < 0)
 			_exit(3);
 		/* The test shall not wait for ever. */
