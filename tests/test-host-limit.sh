@@ -40,7 +40,8 @@ paths other_address fd00::ffff:0:0:2 1 refused
 wait_line "$server_log" '\[fd00::ffff:0:0:2\]:.*too many paths in set-up from this host'
 paths other_network fd00:0:0:1::2 1 up
 
-# The start tries again until there is room, and says nothing.
+# The start tries again until there is room, and says nothing, whatever else there is, as a path to
+# an address that does not answer.
 refused() {
 	curl -s --unix-socket "$tmp/metrics" http://localhost/metrics |
 		sed -n 's/^rtrs_server_refused_total{reason="limit"} //p'
@@ -48,13 +49,13 @@ refused() {
 more_refused() { [ "$(refused)" -ge $((before + 2)) ]; }
 before=$(refused)
 "$RTRS_NBD" -f -U "$tmp/nbd" -P "$tmp/pid" server="[fd00::1]:$server_port" export=disk \
-	connections=1 control=none >"$tmp/gateway.log" 2>&1 &
+	"path=[fd00::dead]:1" connections=1 control=none >"$tmp/gateway.log" 2>&1 &
 gateway_pid=$!
 cleanup_fn kill_process "$gateway_pid"
 wait_until "two refusals" more_refused
 must_fail test -s "$tmp/pid"
 kill_process "$held"
 wait_until "rtrs-nbd" test -s "$tmp/pid"
-must_fail test -s "$tmp/gateway.log"
+must_fail grep -v 'fd00::dead' "$tmp/gateway.log"
 kill -TERM "$gateway_pid"
 expect_exit "$gateway_pid" 0
