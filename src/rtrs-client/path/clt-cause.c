@@ -82,7 +82,7 @@ const char *clt_cause_reason(unsigned refusal, bool has_key)
 		[RTRS_REFUSES_CONNECTIONS] = "the server has as many connections as it allows, of "
 			"this host or of all (its --max-connections, or fewer connections= here)",
 		[RTRS_REFUSES_SETUPS] = "too many paths connect to the server at once, of this "
-			"host or of all (that is over by itself)",
+			"host or of all (this passes by itself)",
 		[RTRS_REFUSES_OWN_PATHS] = "the session has as many paths as RTRS allows",
 		[RTRS_REFUSES_STOPPING] = "the server is shutting down",
 		[RTRS_REFUSES_CLOSING] = "a former path of this client has not closed at the "
