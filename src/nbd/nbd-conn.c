@@ -276,6 +276,11 @@ static void conn_send(struct nbd_conn *conn)
 {
 	int r;
 
+	/* The stream may keep bytes, and the number of the socket may be somebody else's by now. */
+	if (conn->state >= NBD_CONN_BROKEN) {
+		conn_check(conn);
+		return;
+	}
 	if (conn->out_bytes.error) {
 		nbd_conn_break(conn, "no memory for the handshake");
 		return;

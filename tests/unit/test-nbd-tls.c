@@ -2,6 +2,7 @@
 /* The engine's part of TLS, over a stream that keeps bytes back and has no secrets: who has the
  * socket when, bytes that wait inside, and how a connection ends. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,7 +69,8 @@ static int keeper_flush(struct nbd_stream *s)
 {
 	ssize_t n = keeper.nout ? send(keeper.fd, keeper.out, keeper.nout, MSG_NOSIGNAL) : 0;
 
-	cr_assert(n >= 0 || errno == EAGAIN);
+	if (n < 0 && errno != EAGAIN)
+		return -errno;
 	keeper.nout -= (size_t)MAX(n, 0);
 	memmove(keeper.out, keeper.out + MAX(n, 0), keeper.nout);
 	return (int)keeper.nout;
@@ -127,6 +129,26 @@ static void say_list(void)
 	uint8_t buf[64];
 
 	say(client, buf, put_option(buf, NBD_OPT_LIST, NULL, 0));
+}
+
+/* Bytes behind the option may be anybody's: the client gets no answer that it would go on from. */
+Test(nbd_tls, bytes_in_clear_behind_the_option)
+{
+	struct nbd_conn *first = shaking;
+	int other = rig_connect(&rig);
+	uint8_t buf[64];
+	size_t len;
+
+	greet(other);
+	hear(other, buf, sizeof(buf));
+	len = put_option(buf, NBD_OPT_STARTTLS, NULL, 0);
+	len += put_option(buf + len, NBD_OPT_LIST, NULL, 0);
+	say(other, buf, len);
+	expect_end(other);
+	cr_assert_eq(shaking, first);
+	leave(other);
+	secured();
+	leave(client);
 }
 
 /* The handshake alone reads: bytes of the client stay in the socket. */
@@ -208,6 +230,36 @@ Test(nbd_tls, server_stops_in_the_handshake)
 	nbd_tls_done(shaking, NULL, "TLS: peer closed");
 	rig_run(&rig);
 	expect_end(client);
+}
+
+/* Bytes that a broken connection leaves in its stream are for nobody: the number of its socket is
+ * another client's when the open is answered. */
+Test(nbd_tls, broken_while_an_open_waits)
+{
+	uint8_t buf[256] = { 0 }, data[64];
+	int other[2], was = shaking_fd;
+	size_t len;
+
+	secured();
+	rig.mode = RIG_OPENS_LATE;
+	while (send(was, buf, sizeof(buf), MSG_NOSIGNAL) > 0)
+		;
+	len = put_option(buf, 99, NULL, 0);
+	say(client, buf, len + put_option(buf + len, NBD_OPT_GO, data, put_go(data, "disk")));
+	cr_assert_not_null(rig.late);
+	cr_assert_gt(keeper.nout, 0);
+	close(client);
+	rig_run(&rig);
+	cr_assert_eq(fcntl(was, F_GETFD), -1);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, other), 0);
+	cr_assert_eq(dup2(other[0], was), was);
+	rig_open_now(&rig);
+	cr_assert_eq(recv(other[1], buf, sizeof(buf), 0), -1, "not a byte");
+	cr_assert_eq(ndestroyed, 1);
+	if (other[0] != was)
+		close(other[0]);
+	close(was);
+	close(other[1]);
 }
 
 /* A reply that the socket does not take yet is sent before the connection ends, and the end of TLS
