@@ -153,10 +153,10 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 
 	*l = (struct gate_listen){ .socket.fd = -1 };
 	r = take_given(l, err, len);
-	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE))
+	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE || o->run))
 		r = fmt_error(-EINVAL, err, len, "LISTEN_FDS passes sockets: remove --unix, "
-			      "--ipaddr and --port, and their lines of the file (the port of the "
-			      "server is server=HOST:PORT)");
+			      "--ipaddr, --port and --run, and their lines of the file (the port "
+			      "of the server is server=HOST:PORT)");
 	else if (r == 0)
 		r = o->socket ? gate_listen_unix(l, o->socket, err, len)
 			      : listen_tcp(l, o, err, len);
