@@ -322,7 +322,7 @@ static void relay_open(void *arg, struct nbd_ask *ask, const char *asked)
 		return;
 	}
 	if (strlen(name) >= RNBD_NAME_MAX) {
-		relay_refuse(ask, name, -ENOENT, "the name of an export has at most 255 bytes");
+		relay_refuse(ask, name, -ENOENT, "the name of an export has at most 254 bytes");
 		return;
 	}
 	o = malloc(sizeof(*o));
