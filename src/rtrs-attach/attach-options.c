@@ -79,10 +79,20 @@ const struct opt_table attach_options = {
 
 /* ---- words ---- */
 
-/* HOST/EXPORT: the export is what follows the first '/' behind rdma:// or tcp://. */
+/* HOST/EXPORT: the export is what follows the first '/' behind rdma:// or tcp://.  That '/'; NULL:
+ * @word has none. */
+static const char *slash_of(const char *word)
+{
+	const char *slash = strchr(word, '/');
+
+	if (slash && slash > word && slash[-1] == ':' && slash[1] == '/')
+		slash = strchr(slash + 2, '/');
+	return slash;
+}
+
 static int set_place(struct attach_options *o, const char *word)
 {
-	const char *scheme = strstr(word, "://"), *slash = strchr(scheme ? scheme + 3 : word, '/');
+	const char *slash = slash_of(word);
 	char *server;
 	int r;
 
@@ -96,7 +106,7 @@ static int set_place(struct attach_options *o, const char *word)
 			"more way to it\n", word, o->session.server);
 		return EXIT_USAGE;
 	}
-	if (slash == word || !slash[1]) {
+	if (!slash || slash == word || !slash[1]) {
 		fprintf(stderr, "rtrs-attach: '%s': expected HOST/EXPORT\n", word);
 		return EXIT_USAGE;
 	}

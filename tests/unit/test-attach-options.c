@@ -56,6 +56,9 @@ Test(attach_options, place)
 	cr_assert_eq(o.session.sess.io_timeout_ms, CLOCK_NEVER);
 	cr_assert_eq(parse("127.0.0.1/disk io-timeout=7"), -1);
 	cr_assert_eq(o.session.sess.io_timeout_ms, 7000);
+	cr_assert_eq(parse("127.0.0.1/a://b/c home"), -1);
+	cr_assert_str_eq(o.session.server, "127.0.0.1");
+	cr_assert_str_eq(o.session.export_name, "a://b/c");
 	cr_assert_eq(parse("server=unix:/run/srv export=disk"), -1);
 	cr_assert_str_eq(o.session.server, "unix:/run/srv");
 	cr_assert_str_eq(o.name, "disk");
@@ -69,6 +72,8 @@ Test(attach_options, mistakes)
 		"127.0.0.1/disk exprot=disk", "127.0.0.1/disk .name", "127.0.0.1/disk na,me",
 		"server=127.0.0.1 name", "127.0.0.1/disk poll=-1", "--json", "--list disk",
 		"--udev=nbd0 disk", "127.0.0.1/disk name.lock", "127.0.0.1/disk name.tmp",
+		"tcp://127.0.0.1", "rdma://127.0.0.1 disk", "tcp://", "tcp://127.0.0.1/",
+		"tcp:///disk", "rdma:///", "unix:/", "unix://", "unix:///srv", "://", "cow://disk",
 	};
 
 	for_each_case(c, cases)
