@@ -297,15 +297,19 @@ SIM_TEST(nothing_kept)
 /* Another machine under the address is refused, as by a session that comes back. */
 SIM_TEST(another_machine)
 {
-	begin();
-	write_soon(1);
-	kill_client();
-	world_server_stop(w);
-	world_server_start(w, SERVER(.any_address = true, .other_host = true));
-	take_over();
-	world_run_ms(w, 5000);
-	CHECK(world_traced(w, "another machine than the paths led to before"));
-	CHECK(!clt_sess_is_up(&world_client_clt(c)->sess));
+	for (unsigned shared = 0; shared < 2; shared++) {
+		begin();
+		write_soon(1);
+		kill_client();
+		world_server_stop(w);
+		world_server_start(w, SERVER(.any_address = true, .other_host = true,
+					     .shared = shared));
+		take_over();
+		world_run_ms(w, 5000);
+		CHECK(world_traced(w, "another machine than the paths led to before"));
+		CHECK(!world_traced(w, "export came back"));	/* nothing was opened there */
+		CHECK(!clt_sess_is_up(&world_client_clt(c)->sess));
+	}
 }
 
 /* So is another file under the name. */

@@ -356,28 +356,36 @@ SIM_TEST(restart)
 	}
 }
 
+/* No path comes up for 3 s. */
+static void none_comes_up(void)
+{
+	for (unsigned i = 0; i < 3000; i++) {
+		world_run_ms(w, 1);
+		CHECK(!clt_sess_is_up(&world_client_clt(c)->sess));
+	}
+}
+
 /* While the server is away the address of a path leads to another machine, which has another file
- * of that name, or to a server there that has none.  It is not let in, and that its memory is
- * another one is no loss: a FLUSH covers what was written before. */
+ * of that name, or to a server there that has none.  It is not let in, shared exports or not, and
+ * that its memory is another one is no loss: a FLUSH covers what was written before. */
 SIM_TEST(another_machine)
 {
-	for (unsigned none = 0; none < 2; none++) {
+	for (unsigned i = 0; i < 4; i++) {
 		struct world_server_conf other = server_conf();
+		bool none = i & 1;
 
+		other.shared = i & 2;
 		other.other_host = !none;
 		other.export_name = none ? "other" : NULL;
 		begin(2, CLT_POLICY_ROUND_ROBIN);
 		CHECK(world_write(c, 0, 4096, 0x11) == 0);
 		world_server_kill(w, SIM_KILL_PROCESS);
 		world_server_start(w, &other);
-		for (unsigned i = 0; i < 3000; i++) {
-			world_run_ms(w, 1);
-			CHECK(!clt_attempt_is_up(&path(0)->att) &&
-			      !clt_attempt_is_up(&path(1)->att));
-		}
+		none_comes_up();
 		CHECK(world_traced(w,
 				   none ? "not the server that had the exports" :
 				   "another machine than the paths led"));
+		CHECK(none || !world_traced(w, "export came back"));	/* nothing was opened */
 		world_server_kill(w, SIM_KILL_PROCESS);
 		server_start();
 		CHECK(sim_run_until(all_up, NULL, 5000));
@@ -388,10 +396,11 @@ SIM_TEST(another_machine)
 
 /* The same while nobody has the export open: who opens it next finds the data of the machine that
  * it had. */
-SIM_TEST(another_machine_for_nobody)
+static void another_machine_for_nobody(bool shared)
 {
 	struct world_server_conf other = server_conf();
 
+	other.shared = shared;
 	other.other_host = true;
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
@@ -400,10 +409,7 @@ SIM_TEST(another_machine_for_nobody)
 	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	world_server_start(w, &other);
-	for (unsigned i = 0; i < 3000; i++) {
-		world_run_ms(w, 1);
-		CHECK(!clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att));
-	}
+	none_comes_up();
 	CHECK(world_traced(w, "another machine than the paths led to before"));
 	world_server_kill(w, SIM_KILL_PROCESS);
 	server_start();
@@ -411,6 +417,34 @@ SIM_TEST(another_machine_for_nobody)
 	world_client_open(c, RNBD_ACCESS_RW);
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+}
+
+SIM_TEST(another_machine_for_nobody)
+{
+	another_machine_for_nobody(false);
+	another_machine_for_nobody(true);
+}
+
+/* A server that was refused for its files is not the one that another machine takes the place
+ * of. */
+SIM_TEST(another_machine_after_other_files)
+{
+	struct world_server_conf other = server_conf();
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	other.shared = true;
+	other.export_name = "other";
+	world_server_start(w, &other);
+	none_comes_up();
+	CHECK(world_traced(w, "not the server that had the exports"));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	other.other_host = true;
+	other.export_name = NULL;
+	world_server_start(w, &other);
+	none_comes_up();
+	CHECK(world_traced(w, "another machine than the paths led to before"));
 }
 
 /* The probe at start hears that no path comes up, in whatever order they fail. */
@@ -529,10 +563,11 @@ static void accept_server(void *arg)
 
 /* A name must not move a disk: with one path, too, another machine is let in only when the
  * administrator says so. */
-SIM_TEST(another_machine_for_one_path)
+static void another_machine_for_one_path(bool shared)
 {
 	struct world_server_conf other = server_conf();
 
+	other.shared = shared;
 	other.other_host = true;
 	begin(1, CLT_POLICY_ROUND_ROBIN);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
@@ -542,10 +577,7 @@ SIM_TEST(another_machine_for_one_path)
 	world_server_kill(w, SIM_KILL_PROCESS);
 	CHECK(by_hand(accept_server, 0) == -ENOENT);
 	world_server_start(w, &other);
-	for (unsigned i = 0; i < 3000; i++) {
-		world_run_ms(w, 1);
-		CHECK(!clt_attempt_is_up(&path(0)->att));
-	}
+	none_comes_up();
 	CHECK(world_traced(w, "another machine than the paths led to before"));
 	CHECK(by_hand(accept_server, 0) == 0);
 	CHECK(sim_run_until(all_up, NULL, 5000));
@@ -554,10 +586,13 @@ SIM_TEST(another_machine_for_one_path)
 	/* And it is the one that the client keeps to from then on. */
 	world_server_kill(w, SIM_KILL_PROCESS);
 	server_start();
-	for (unsigned i = 0; i < 3000; i++) {
-		world_run_ms(w, 1);
-		CHECK(!clt_attempt_is_up(&path(0)->att));
-	}
+	none_comes_up();
+}
+
+SIM_TEST(another_machine_for_one_path)
+{
+	another_machine_for_one_path(false);
+	another_machine_for_one_path(true);
 }
 
 /* A copy of the server takes its place while an export is open, when the administrator says so: a

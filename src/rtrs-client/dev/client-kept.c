@@ -117,7 +117,7 @@ void dev_kept_server(struct client *clt)
 		return;
 	/* ORDER: behind dev_loss_found(), so that a loss is found again or is known as untold; and
 	 * before any request of this epoch. */
-	atomic_store(&kept->features, atomic_load(&clt->features));
+	atomic_store(&kept->features, clt->epoch_features);
 	atomic_store(&kept->host, clt->host);
 	atomic_store(&kept->boot_id, clt->peer == CLIENT_PEER_KNOWN ? word_of(clt->boot_id) : 0);
 	atomic_store(&kept->met, 1);
@@ -134,7 +134,8 @@ void dev_kept_resume_server(struct client *clt)
 	clt->peer = CLIENT_PEER_KNOWN;
 	word_put(clt->boot_id, atomic_load(&kept->boot_id));
 	clt->host = atomic_load(&kept->host);
-	atomic_store(&clt->features, atomic_load(&kept->features));
+	clt->epoch_features = atomic_load(&kept->features);
+	atomic_store(&clt->features, clt->epoch_features);
 }
 
 void dev_kept_resume(struct dev *dev)

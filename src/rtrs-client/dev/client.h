@@ -32,6 +32,8 @@ struct client {
 	uint8_t boot_id[8];
 	uint32_t instance;		/* of the server's process in this epoch; 0: unknown */
 	uint32_t host;			/* of the server that last told its host; 0: none */
+	uint32_t epoch_features;	/* of the server of the last epoch; @features may be of one
+					 * that is refused for its files */
 	uint32_t other_host;		/* of the machine that answers in the place of @host */
 	enum {
 		CLIENT_PLACE_KEPT,	/* there is none */

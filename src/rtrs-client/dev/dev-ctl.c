@@ -161,8 +161,8 @@ void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl
 }
 
 /* ---- SESS_INFO ----
- * What the client knows of the server: clt->features, boot_epoch, peer, boot_id, instance, host and
- * place. */
+ * What the client knows of the server: clt->features, boot_epoch, peer, boot_id, instance, host,
+ * epoch_features and place. */
 
 void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
 {
@@ -190,12 +190,17 @@ int dev_greet_who(const struct dev_ctl *ctl, struct rnbd_ext *ext)
 	return r;
 }
 
+void dev_greet_use(struct client *clt, const struct rnbd_ext *ext)
+{
+	atomic_store(&clt->features, ext->valid ? ext->features : 0);
+}
+
 int dev_greet_answer(struct dev_ctl *ctl, struct rnbd_ext *ext)
 {
 	int r = dev_greet_who(ctl, ext);
 
 	if (r == 0)
-		atomic_store(&ctl->clt->features, ext->valid ? ext->features : 0);
+		dev_greet_use(ctl->clt, ext);
 	return r;
 }
 
@@ -227,6 +232,7 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	clt->instance = ext->instance;
 	clt->host = ext->host ? ext->host : clt->host;
+	clt->epoch_features = ext->valid ? ext->features : 0;
 	clt->place = CLIENT_PLACE_KEPT;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (!first && !same) {

@@ -176,11 +176,11 @@ static void probe_from_server(void *object)
 
 /* ---- actions: answers ---- */
 
-/* True if the server that says @ext may have the exports of another server, with @features.  The
+/* True if the server that says @ext may have the exports of the server of the last epoch.  The
  * answers to the OPENs tell whether it has them. */
-static bool may_take_over(uint32_t features, const struct rnbd_ext *ext)
+static bool may_take_over(const struct client *clt, const struct rnbd_ext *ext)
 {
-	return ext->valid && (features & ext->features & RNBD_EXT_SHARED);
+	return ext->valid && (clt->epoch_features & ext->features & RNBD_EXT_SHARED);
 }
 
 /* The addresses of a session's paths may differ, and a name may move, but all lead to one server,
@@ -230,16 +230,20 @@ static bool begin_digests(struct client *clt)
 static void meet_server(void *object)
 {
 	struct client *clt = object;
-	uint32_t before = atomic_load(&clt->features);
-	int r = dev_greet_answer(clt->greeting, &clt->met);
+	int r = dev_greet_who(clt->greeting, &clt->met);
 
-	if (r < 0)
+	if (r < 0) {
 		handshake_refuse_info(clt, r);
-	else if (is_another_machine(clt, &clt->met) && !may_take_over(before, &clt->met))
-		refuse_machine(clt);
-	else if (!begin_digests(clt))
 		return;
-	else if (is_probed(&clt->met))
+	}
+	if (is_another_machine(clt, &clt->met) && !may_take_over(clt, &clt->met)) {
+		refuse_machine(clt);
+		return;
+	}
+	if (!begin_digests(clt))
+		return;
+	dev_greet_use(clt, &clt->met);
+	if (is_probed(&clt->met))
 		handshake_event(clt, DEV_HANDSHAKE_EV_PROBE);
 	else
 		handshake_next(clt);
@@ -283,16 +287,17 @@ static const struct clt_path *path_that_is_up(struct client *clt)
 	return NULL;
 }
 
-/* True if one of two servers alone, with @features and @ext, has exports that others have, too. */
-static bool one_shares(uint32_t features, const struct rnbd_ext *ext)
+/* True if of two servers, that of the epoch and the one that says @ext, one alone has exports that
+ * others have, too. */
+static bool one_shares(const struct client *clt, const struct rnbd_ext *ext)
 {
-	return ext->valid && (features ^ ext->features) & RNBD_EXT_SHARED;
+	return ext->valid && (clt->epoch_features ^ ext->features) & RNBD_EXT_SHARED;
 }
 
 static void refuse_server(struct client *clt)
 {
 	const struct clt_path *up = path_that_is_up(clt);
-	const char *todo = one_shares(atomic_load(&clt->features), &clt->met) ?
+	const char *todo = one_shares(clt, &clt->met) ?
 		"one of the two servers alone has shared=yes" :
 		"one of these addresses is wrong (a disk of another server has a gateway of its "
 		"own)";
@@ -307,7 +312,7 @@ static void refuse_server(struct client *clt)
  * Kernels send no instance. */
 static void compare_servers(struct client *clt, const struct rnbd_ext *ext)
 {
-	if (ext->instance != clt->instance && may_take_over(atomic_load(&clt->features), ext))
+	if (ext->instance != clt->instance && may_take_over(clt, ext))
 		handshake_event(clt, DEV_HANDSHAKE_EV_OTHER);
 	else if (ext->instance != clt->instance)
 		refuse_server(clt);

@@ -166,7 +166,9 @@ void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl
 void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
 /* Decode the answer to @ctl into @ext: the server's identity and features.  0 or -errno. */
 int dev_greet_who(const struct dev_ctl *ctl, struct rnbd_ext *ext);
-/* dev_greet_who(), and use the server's features from now on. */
+/* Use the features of the server that says @ext from now on. */
+void dev_greet_use(struct client *clt, const struct rnbd_ext *ext);
+/* dev_greet_who(), and dev_greet_use(). */
 int dev_greet_answer(struct dev_ctl *ctl, struct rnbd_ext *ext);
 /* Take @ext for the server of this epoch.  Each device with unflushed writes counts a loss, unless
  * the server says that its host is the same and had no reboot. */
