@@ -437,9 +437,24 @@ void store_lead_end(struct store *store)
 		loop_timer_cancel(&store->lead->timer);
 }
 
+/* @ex goes: the next name that is written goes on, in the same state.  True if @ex is the last such
+ * name. */
+static bool last_goes(const struct store *store, const struct export *ex)
+{
+	struct store_lead *lead = store->lead;
+	struct export *next;
+
+	if (!lead || lead->ex != ex)
+		return false;
+	next = store_other_writer(store, ex);
+	if (next)
+		lead->ex = next;
+	return !next;
+}
+
 void store_lead_goes(struct store *store, const struct export *ex)
 {
-	if (store->lead && store->lead->ex == ex)
+	if (last_goes(store, ex))
 		store_lead_end(store);
 }
 
@@ -447,7 +462,7 @@ void store_lead_left(struct store *store, const struct export *ex)
 {
 	struct store_lead *lead = store->lead;
 
-	if (!lead || lead->ex != ex)
+	if (!last_goes(store, ex))
 		return;
 	loop_timer_cancel(&lead->timer);
 	lead_event(lead, STORE_LEAD_EV_LEFT);

@@ -52,7 +52,8 @@ enum store_lead_state {
 					 * the store open */
 	STORE_LEAD_RENEWING,		/* the worker opens the store again */
 	STORE_LEAD_AGAIN,		/* the store could not be opened; a timer tries again */
-	STORE_LEAD_NAMELESS,		/* the name that was written has gone; others are read */
+	STORE_LEAD_NAMELESS,		/* the last name that was written has gone; others are
+					 * read */
 	STORE_LEAD_NSTATES
 };
 
@@ -73,8 +74,8 @@ enum store_lead_event {
 	STORE_LEAD_EV_RENEWED,
 	STORE_LEAD_EV_FAILED,		/* the store could not be opened again */
 	STORE_LEAD_EV_TIMER,
-	STORE_LEAD_EV_LEFT,		/* the name that is written goes */
-	STORE_LEAD_EV_JOINED,		/* another such name comes */
+	STORE_LEAD_EV_LEFT,		/* the last name that is written goes */
+	STORE_LEAD_EV_JOINED,		/* the first such name comes */
 	STORE_LEAD_NEVENTS
 };
 
@@ -88,7 +89,7 @@ struct store_lead_break {
 struct store_lead {
 	struct exports *all;
 	struct store *store;
-	struct export *ex;		/* the name of the store that is written; NULL: NAMELESS */
+	struct export *ex;		/* the first name that is written; NULL: NAMELESS */
 	atomic_uint state;		/* enum store_lead_state; any thread reads */
 	struct worker worker;
 	struct worker_job job;
@@ -113,17 +114,18 @@ struct store_lead {
 /* How often an owner looks whether it is one (store_driver.owns). */
 #define STORE_LEAD_LOOK_MS 5000u
 
-/* Make @store shared, which is written under the name @ex.  A store that has had such a name has
- * its lead.  0 or -ENOMEM. */
+/* Make @store shared, which is written under the name @ex, too.  A store that has had such a name
+ * has its lead.  0 or -ENOMEM. */
 int store_lead_join(struct store *store, struct export *ex);
 /* The names of @store can be used from now on.  Control thread. */
 void store_lead_begin(struct store *store);
 /* The program ends (export_life.ended): a store that cannot be reopened is not tried again. */
 void store_lead_end(struct store *store);
-/* @ex goes, and no client has it open: no job begins by a timer any more.  No job runs. */
+/* @ex goes, and no client has it open: the next name that is written goes on.  Without one no job
+ * begins by a timer any more.  No job runs. */
 void store_lead_goes(struct store *store, const struct export *ex);
-/* @ex is no name of @store any more.  No job runs.  The lead stays, because requests under other
- * names may fail at any time. */
+/* The same, and @ex is no name of @store any more.  No job runs.  The lead stays, because requests
+ * under other names may fail at any time. */
 void store_lead_left(struct store *store, const struct export *ex);
 /* @store goes, which may have no lead. */
 void store_lead_destroy(struct store *store);

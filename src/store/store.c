@@ -63,15 +63,20 @@ struct store *store_find(const struct exports *e, const struct export *ex)
 	return store;
 }
 
-struct export *store_writer(const struct store *store)
+struct export *store_other_writer(const struct store *store, const struct export *ex)
 {
-	struct export *ex;
+	struct export *other;
 
-	list_for_each(ex, &store->names, store_link) {
-		if (!ex->spec.readonly)
-			return ex;
+	list_for_each(other, &store->names, store_link) {
+		if (other != ex && !other->spec.readonly)
+			return other;
 	}
 	return NULL;
+}
+
+struct export *store_writer(const struct store *store)
+{
+	return store_other_writer(store, NULL);
 }
 
 struct export *store_oldest_name(const struct store *store)

@@ -90,8 +90,10 @@ struct store *store_find(const struct exports *e, const struct export *ex);
 /* Make the store of @ex in @e, without a name; NULL: no memory. */
 struct store *store_create(struct exports *e, const struct export *ex);
 /* The first writable name of @store, or NULL.  Any thread, while no export comes or goes, as the
- * next one. */
+ * next two. */
 struct export *store_writer(const struct store *store);
+/* The same, of the names other than @ex. */
+struct export *store_other_writer(const struct store *store, const struct export *ex);
 /* The oldest name of @store, which has one. */
 struct export *store_oldest_name(const struct store *store);
 /* Take @store, which has no name, from @e, and free @store.  Main thread. */

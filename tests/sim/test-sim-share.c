@@ -589,6 +589,24 @@ SIM_TEST(broken_soon)
 	sim_heal("clt2", "srv");
 }
 
+/* A reload gives the disk another name, which comes before the former one goes: clients write under
+ * the new one. */
+SIM_TEST(renamed)
+{
+	static const struct conf_export disk0 = {
+		.spec = { .name = "disk0", .path = "disk0", .shared = true },
+	};
+	char err[EXPORT_LIFE_ERR];
+	struct world_client *c;
+
+	w = world_create(1);
+	world_server_start(w, SERVER(.host = "srv", .export_name = "before", .shared = true));
+	CHECK(world_server_change_on(w, "srv", &disk0, 1, err) == 0);
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(world_wait_open(c, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+}
+
 /* One of two servers of a disk was started without shared=yes: the client says that, and not that
  * an address is wrong. */
 SIM_TEST(one_alone_shares)

@@ -208,6 +208,54 @@ Test(store_file_share, a_name_goes_and_others_are_read)
 	loop_fini(&loop);
 }
 
+static void no_task(struct loop_task *task)
+{
+	(void)task;
+}
+
+/* While a reload gives the device another name, it has two.  The later one goes on with the lead
+ * and the reservation, and the last one gives it back. */
+Test(store_file_share, the_next_name_goes_on)
+{
+	struct export *ex = &hosts[A].f.ex;
+	struct store_file next = { .fd = FD + A, .ex = *ex };
+	struct store *store = hosts[A].store;
+	struct loop loop;
+	struct export_life life = { .loop = &loop };
+
+	cr_assert_eq(loop_init(&loop), 0);
+	loop_task_init(&life.task, no_task);
+	all.life = &life;
+	cr_assert(slots_take(&all.slots, &ex->index));
+	store_file_desc_added(ex);
+	cr_assert_eq(store_lead_join(store, ex), 0);
+	cr_assert_eq(exports_join(&all, &next.ex, why, sizeof(why)), 0, "%s", why);
+	cr_assert_eq(store_file_share_begin(&next.ex, why, sizeof(why)), 0, "%s", why);
+	store->writers = 1;
+	store_lead_want(store, false, 0);
+	while (store->held)
+		loop_run_inbox(&loop);
+	cr_assert_eq(dev.holder, A);
+	store_lead_goes(store, ex);
+	exports_leave(&all, ex);
+	cr_assert(store_lead_fences(store) && store_lead_is_owner(store));
+	cr_assert(store_lead_lets(&next.ex, RNBD_ACCESS_RW));
+	cr_assert_eq(dev.holder, A);
+	store->writers = 0;
+	store_lead_closed(store);
+	while (store->held)
+		loop_run_inbox(&loop);
+	cr_assert_eq(dev.holder, -1);
+	cr_assert_eq(store_file_share_take(&next.ex, CLOCK_NEVER, 0, why, sizeof(why)), 0);
+	cr_assert_eq(dev.holder, A);
+	store_lead_goes(store, &next.ex);
+	exports_release(&all, &next.ex);
+	exports_leave(&all, &next.ex);
+	cr_assert_eq(dev.holder, -1);
+	free(next.ex.pulse);
+	loop_fini(&loop);
+}
+
 static int forget(unsigned host)
 {
 	*why = '\0';

@@ -216,6 +216,9 @@ int store_file_share_forget(struct export *ex, char *why, size_t len);
 int store_file_share_yield(struct export *ex);
 int store_file_share_owns(struct export *ex);
 int store_file_share_renew(struct export *ex, char *why, size_t len);
+/* @ex is no name of its store any more: the next name that is written goes on.  Without one the
+ * reservation ends; no request and no other call is under way. */
+void store_file_share_left(const struct export *ex);
 /* Give the reservation of @store back, if another host can have it; nothing is in flight. */
 void store_file_share_end(struct store *store);
 

@@ -245,6 +245,19 @@ int store_file_share_renew(struct export *ex, char *why, size_t len)
 
 /* ---- while the export goes ---- */
 
+void store_file_share_left(const struct export *ex)
+{
+	struct store_file_all *all = store_file_all(ex->store);
+	struct export *next = store_other_writer(ex->store, ex);
+
+	if (all->sharer != ex)
+		return;
+	if (next)
+		all->sharer = next;
+	else
+		store_file_share_end(ex->store);
+}
+
 void store_file_share_end(struct store *store)
 {
 	struct store_file_all *all = store_file_all(store);

@@ -389,8 +389,7 @@ static const struct opt file_options[] = {
 static void file_removed(struct export *ex)
 {
 	store_file_desc_removed(ex);
-	if (store_file_all(ex->store)->sharer == ex)
-		store_file_share_end(ex->store);
+	store_file_share_left(ex);
 }
 
 static int file_claim(struct export *ex, char *err, size_t errlen)
