@@ -589,6 +589,33 @@ SIM_TEST(broken_soon)
 	sim_heal("clt2", "srv");
 }
 
+/* A client that opens a read-only name for writing is refused, and no lock is asked for: the owner
+ * on the other server keeps its lock. */
+SIM_TEST(read_only_name)
+{
+	static const struct conf_export exports[2] = {
+		{ .spec = { .name = "disk0", .path = "disk0", .shared = true } },
+		{ .spec = { .name = "ro", .path = "disk0", .shared = true, .readonly = true } },
+	};
+	struct world_client_conf conf = world_client_defaults;
+	static const char *const paths[] = { "srv2" };
+	char err[EXPORT_LIFE_ERR];
+	struct world_client *c;
+
+	w = world_create(1);
+	server("srv");
+	CHECK(world_wait_open(client("clt", RNBD_ACCESS_RW), 1000) == 0);
+	server("srv2");
+	CHECK(world_server_change_on(w, "srv2", exports, ARRAY_SIZE(exports), err) == 0);
+	conf.host = conf.name = "clt2";
+	conf.device = "ro";
+	conf.paths = paths;
+	conf.npaths = 1;
+	c = world_client_start(w, &conf);
+	CHECK(world_wait_open(c, 1000) == -EROFS);
+	CHECK(!world_traced(w, "srv2 disk0: lead: wanted"));
+}
+
 /* A reload gives the disk another name, which comes before the former one goes: clients write under
  * the new one. */
 SIM_TEST(renamed)

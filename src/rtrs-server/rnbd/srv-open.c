@@ -158,6 +158,9 @@ static enum open_result open_acquire(struct srv_sess *sess, struct export *ex,
 	struct srv *srv = sess->srv;
 	int rc;
 
+	/* ORDER: before the lead is asked, which would take the lock from its owner. */
+	if (mode != RNBD_ACCESS_RO && ex->spec.readonly)
+		return OPEN_READ_ONLY;
 	if (!store_lead_lets(ex, mode)) {
 		if (force && !r->take_over_ms)
 			r->take_over_ms = clock_now_ms();
