@@ -183,6 +183,40 @@ Test(store_rbd, watchers_up_to_the_limit)
 	}
 }
 
+/* ---- two written names ---- */
+
+extern const struct store_driver store_rbd_driver;
+
+static void image_comes(struct store_rbd *r, struct store *store, const char *name)
+{
+	r->ex.name = r->ex.path = (char *)(uintptr_t)name;
+	r->ex.life.goal = EXPORT_SHOWN;
+	r->ex.store = store;
+	list_add_tail(&store->names, &r->ex.store_link);
+	store_rbd_driver.added(&r->ex);
+}
+
+/* A start sets the first name aside whose lock is not to be had: the next one is the written
+ * name. */
+Test(store_rbd, the_next_name_is_written)
+{
+	_Alignas(max_align_t) char memory[sizeof(struct store) + sizeof(struct store_rbd_all)];
+	struct store *store = memset(memory, 0, sizeof(memory));
+	struct store_rbd a = { 0 }, b = { 0 };
+	char err[256];
+
+	list_init(&store->names);
+	store_rbd_driver.store_init(store);
+	image_comes(&a, store, "a");
+	image_comes(&b, store, "b");
+	cr_assert_eq(store_rbd_claim(&a.ex, err, sizeof(err)), 0);
+	cr_assert_eq(store_rbd_claim(&b.ex, err, sizeof(err)), -EBUSY);
+	cr_assert(strstr(err, "already exported for writing as 'a'"), "%s", err);
+	store_rbd_driver.removed(&a.ex);
+	cr_assert_eq(store_rbd_claim(&b.ex, err, sizeof(err)), 0);
+	store_rbd_driver.removed(&b.ex);
+}
+
 /* ---- keyrings ---- */
 
 #define KEYRING_MAX (64u << 10)		/* as store-rbd-steps.c has it */

@@ -130,7 +130,8 @@ static void image_removed(struct export *ex)
 
 	if (all->writer != ex)
 		return;
-	all->writer = NULL;
+	/* At a start: later a second such name is refused while the first one stays. */
+	all->writer = store_other_writer(ex->store, ex);
 	store_rbd_unlock(ex->store);
 }
 
