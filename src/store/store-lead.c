@@ -100,11 +100,28 @@ static void wish_ended(struct store_lead *lead, int rc, const char *why)
 		wish->done(wish, rc, why);
 }
 
+/* True if the store has a name that is written and is on its rings.  One on its way up may not have
+ * been claimed: the driver cannot take the lock for it. */
+static bool is_written(const struct store_lead *lead)
+{
+	const struct export *ex;
+
+	list_for_each(ex, &lead->store->names, store_link) {
+		if (!ex->spec.readonly && ex->life.rung >= EXPORT_ATTACHED)
+			return lead->ex;
+	}
+	return false;
+}
+
 /* Begin the try for the wish, if there is one and no job is under way. */
 static void wish_next(struct store_lead *lead)
 {
 	if (!lead->wish)
 		return;
+	if (!is_written(lead)) {
+		wish_ended(lead, -ENODEV, "no name of its storage can be written now");
+		return;
+	}
 	switch (atomic_load(&lead->state)) {
 	case STORE_LEAD_STANDBY:
 	case STORE_LEAD_KEEPING:
@@ -467,6 +484,7 @@ void store_lead_left(struct store *store, const struct export *ex)
 	loop_timer_cancel(&lead->timer);
 	lead_event(lead, STORE_LEAD_EV_LEFT);
 	lead->ex = NULL;
+	wish_next(lead);
 }
 
 void store_lead_destroy(struct store *store)

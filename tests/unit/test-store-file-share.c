@@ -208,6 +208,53 @@ Test(store_file_share, a_name_goes_and_others_are_read)
 	loop_fini(&loop);
 }
 
+static int wish_rc;
+
+static void wish_done(struct store_lead_break *wish, int rc, const char *words)
+{
+	(void)wish;
+	cr_assert(!rc || *words);
+	wish_rc = rc;
+}
+
+/* An administrator names a store that no client can write: no name is written, or the one that is
+ * comes or goes. */
+Test(store_file_share, no_name_to_break_the_lock_for)
+{
+	struct store_lead_break wish = { .done = wish_done };
+	struct export *ex = &hosts[A].f.ex;
+	struct store *store = hosts[A].store;
+	struct loop loop;
+	struct export_life life = { .loop = &loop };
+
+	cr_assert_eq(loop_init(&loop), 0);
+	all.life = &life;
+	for (enum export_rung rung = EXPORT_JOINED; rung < EXPORT_ATTACHED; rung++) {
+		ex->life.rung = rung;
+		cr_assert_eq(store_lead_join(store, ex), 0);
+		wish_rc = 1;
+		store_lead_break(store, &wish);
+		cr_assert_eq(wish_rc, -ENODEV);
+		store_lead_left(store, ex);
+		wish_rc = 1;
+		store_lead_break(store, &wish);
+		cr_assert_eq(wish_rc, -ENODEV);
+	}
+	/* One that waits for the clients of a fenced server. */
+	ex->life.rung = EXPORT_SHOWN;
+	cr_assert_eq(store_lead_join(store, ex), 0);
+	store->users = 1;
+	store_lead_lost(store);
+	loop_run_inbox(&loop);
+	wish_rc = 1;
+	store_lead_break(store, &wish);
+	cr_assert_eq(wish_rc, 1);
+	store_lead_left(store, ex);
+	cr_assert_eq(wish_rc, -ENODEV);
+	store_lead_destroy(store);
+	loop_fini(&loop);
+}
+
 static void no_task(struct loop_task *task)
 {
 	(void)task;
