@@ -149,6 +149,36 @@ Test(store_file_share, late_writes_meet_a_reservation)
 	cr_assert_eq(dev.holder, -1);
 }
 
+static bool keeps(unsigned host)
+{
+	return store_file_share_keeps(hosts[host].store);
+}
+
+/* The reservation that an earlier server left is this server's to keep only until it has been given
+ * back or lost: a name that is shown later does not bring it back. */
+Test(store_file_share, a_lock_is_kept_from_the_start_once)
+{
+	for (unsigned how = 0; how < 4; how++) {
+		set_up();
+		cr_assert_eq(take(B, 0), 0);
+		random_numbers[2] = 0x2223;
+		server_begins(B);
+		cr_assert(keeps(B));
+		if (how == 0) {
+			cr_assert_eq(yield(B), 0);
+		} else if (how == 1) {
+			cr_assert_eq(take(B, 0), 0);
+		} else {
+			cr_assert_eq(take(A, 0), 0);
+			if (how == 2)
+				cr_assert_eq(yield(B), -ESHUTDOWN);
+			else
+				cr_assert_eq(renew(B), 0);
+		}
+		cr_assert_not(keeps(B), "%u", how);
+	}
+}
+
 /* Keys that somebody has cleared are no end. */
 Test(store_file_share, a_key_that_is_not_known_is_registered_again)
 {

@@ -105,7 +105,8 @@ struct store_file_all {
 	/* Of a shared block device, from claim() on; store-file-share.c: */
 	struct export *sharer;		/* the name whose descriptor is used; NULL: not shared */
 	uint64_t key;			/* of this server at the device */
-	bool kept;			/* this host had the reservation when the server began */
+	bool kept;			/* this host has had the reservation since before the server
+					 * began, and no client has wanted it */
 } __attribute__((may_alias));
 
 /* The file driver's part of @store. */

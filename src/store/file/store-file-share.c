@@ -135,6 +135,7 @@ static int keep_or_release(const struct store_file_pr *pr, const struct store_fi
 
 struct file_taking {
 	struct store_taking try;
+	struct store_file_all *all;
 	struct store_file_pr pr;
 };
 
@@ -163,6 +164,7 @@ static int try_to_take(struct store_taking *try)
 	struct store_file_pr_view view;
 	int rc = look(&t->pr, &view, try->why, try->len);
 
+	t->all->kept &= !!rc;
 	if (!rc && !view.registered)
 		rc = store_file_pr_register(&t->pr, try->why, try->len);
 	if (rc || view.owner == STORE_FILE_PR_OURS)
@@ -177,10 +179,11 @@ static int try_to_take(struct store_taking *try)
 int store_file_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
 			  size_t len)
 {
+	struct store_file_all *all = store_file_all(ex->store);
 	struct file_taking t = {
 		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .asked_ms = since_ms,
 			 .why = why, .len = len },
-		.pr = device_of(store_file_all(ex->store)),
+		.all = all, .pr = device_of(all),
 	};
 
 	return store_wait_take(&t.try, try_to_take);
@@ -218,12 +221,16 @@ static int look_ours(const struct store_file_pr *pr, struct store_file_pr_view *
 
 int store_file_share_yield(struct export *ex)
 {
-	struct store_file_pr pr = device_of(store_file_all(ex->store));
+	struct store_file_all *all = store_file_all(ex->store);
+	struct store_file_pr pr = device_of(all);
 	struct store_file_pr_view view;
 	char why[384];
 	int rc = look_ours(&pr, &view, why, sizeof(why));
 
-	return rc ? rc : keep_or_release(&pr, &view, why, sizeof(why));
+	if (!rc)
+		rc = keep_or_release(&pr, &view, why, sizeof(why));
+	all->kept &= rc == -EAGAIN;
+	return rc;
 }
 
 /* The device refuses the writes of a fenced host alone: READs and FLUSHes would go on. */
@@ -238,8 +245,10 @@ int store_file_share_owns(struct export *ex)
 
 int store_file_share_renew(struct export *ex, char *why, size_t len)
 {
-	struct store_file_pr pr = device_of(store_file_all(ex->store));
+	struct store_file_all *all = store_file_all(ex->store);
+	struct store_file_pr pr = device_of(all);
 
+	all->kept = false;
 	return store_file_pr_register(&pr, why, len);
 }
 
