@@ -84,6 +84,46 @@ SIM_TEST(larger_io_after_a_restart)
 	CHECK(atomic_load(&sess()->io.max_io_size) == 8192);
 }
 
+static void add_path(void *arg)
+{
+	const struct clt_sess_addr addr = { .dst = sim_addr("srv/1", RTRS_PORT) };
+	struct clt_path *path;
+
+	CHECK(clt_paths_add(sess(), &addr, &path) == 0);
+	clt_path_start(path);
+}
+
+/* The first path copies nothing, so the arena is made when another one connects: to a server that
+ * was started again, with larger requests, and is probed with them up to a limit. */
+static void larger_io_when_the_arena_is_made(uint32_t before)
+{
+	struct sim_fiber *adds;
+
+	sim_offer_local_dma_lkey(true);
+	sim_offer_rereg(true);
+	w = world_serve(SERVER(.max_io_size = before, .any_address = true));
+	c = world_client_opens(w, NULL);
+	CHECK(!sess()->io.arena.mem);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_drop("clt", "srv");
+	sim_offer_local_dma_lkey(false);
+	sim_offer_rereg(false);
+	world_server_start(w, SERVER(.max_io_size = 2 * before, .any_address = true));
+	adds = world_client_fiber(c, add_path, NULL);
+	CHECK(world_write(c, 0, 4 * before, 0x31) == 0);
+	CHECK(world_read(c, 0, 4 * before, 0x31) == 0);
+	CHECK(!world_traced(w, "no answer to a probe"));
+	CHECK(sess()->io.arena.room == before);
+	CHECK(atomic_load(&sess()->io.max_io_size) == before);
+	sim_fiber_free(adds);
+}
+
+SIM_TEST(larger_io_when_the_arena_is_made)
+{
+	larger_io_when_the_arena_is_made(DEV_PROBE_BYTES);
+	larger_io_when_the_arena_is_made(DEV_PROBE_BYTES / 4);
+}
+
 int main(int argc, char **argv)
 {
 	sim_offer_local_dma_lkey(false);

@@ -80,6 +80,7 @@ static void world(unsigned permits, uint32_t max_io)
 	cr_assert_eq(clt_slot_limit(&sess_io, permits), (int)permits);
 	clt_account_open(&account, &sess_io);
 	atomic_store(&sess_io.max_io_size, max_io);
+	att.max_io = max_io;
 	nqueued = nlooks = 0;
 	set_up(true);
 }
@@ -404,6 +405,46 @@ Test(clt_op, lost_parts_keep_their_order)
 		answer(queued[i], 0);
 	}
 	cr_assert(clt_op_step(&op));
+	cr_assert_eq(op.status, 0);
+	expect_all_free();
+}
+
+/* Data that the arena has no place for stays out of it: the request is refused when it is sent, and
+ * is cut again. */
+Test(clt_op, part_without_a_place_in_the_arena)
+{
+	static uint8_t mem[5 * 4096];
+	struct clt_op op;
+	struct clt_slot *slot;
+
+	world(4, 8192);
+	memset(buf, 1, sizeof(buf));
+	start(&op, 8192);
+	cr_assert_not(clt_op_step(&op));
+	slot = queued[0];
+	set_up(false);
+	answer(slot, CLT_AGAIN);
+	cr_assert_not(clt_op_step(&op));
+	/* Another path comes up, which copies. */
+	sess_io.arena = (struct clt_arena){ .mem = mem, .room = 4096, .n = 5 };
+	att.way = CLT_MEM_BOUNCE;
+	att.max_io = 4096;
+	atomic_store(&sess_io.max_io_size, 4096);
+	set_up(true);
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(queued[1], slot);
+	for (unsigned i = 0; i < sizeof(mem); i++)
+		cr_assert_eq(mem[i], 0, "byte %u", i);
+	nqueued = 0;
+	answer(slot, CLT_TOO_LARGE);
+	cr_assert_not(clt_op_step(&op));
+	while (nqueued) {
+		slot = queued[--nqueued];
+		cr_assert_eq(slot->len, 4096u);
+		cr_assert_arr_eq(mem + (slot - sess_io.slots.slot) * 4096, buf, 4096);
+		answer(slot, 0);
+		clt_op_step(&op);
+	}
 	cr_assert_eq(op.status, 0);
 	expect_all_free();
 }

@@ -94,6 +94,7 @@ static void setup(void)
 	att = (struct clt_attempt){ .io = &io, .cons = cons, .ncons = NCONS, .depth = DEPTH,
 				    .rbufs = rbufs };
 	cr_assert_eq(rtrs_geom_init(&att.geom, DEPTH, 4096, 4096), 0);
+	att.max_io = 4096;
 	for (unsigned i = 0; i < NCONS; i++) {
 		conns[i] = (struct fab_conn){ .ops = &provider, .context = &cons[i] };
 		cons[i] = (struct clt_con){ .att = &att, .cid = i, .key = 1 + i, .fab = &conns[i],

@@ -157,7 +157,7 @@ static void probe(struct client *clt, enum rtrs_dir dir)
 	uint32_t len = MIN(atomic_load(&clt->sess.io.max_io_size), DEV_PROBE_BYTES);
 
 	if (path) {
-		len = MIN(len, path->att.geom.max_io_size);
+		len = MIN(len, path->att.max_io);
 		clt_path_probes(path, len);
 	}
 	dev_ctl_probe(clt->greeting, dir, clt->probe, len,

@@ -262,6 +262,7 @@ static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
 }
 
 /* Register regions for all slots, and make the arena at first use, if the regions need an arena.
+ * Lowers att->max_io to the room of a slot there.
  * The arena belongs to the session, because slots do.  Regions belong to the attempt: the next
  * attempt may find another device, and a server that is gone should keep no key.  Service thread,
  * not up.  0, or -errno with @why. */

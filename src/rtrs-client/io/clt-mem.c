@@ -59,9 +59,15 @@ static bool slot_changes_user(struct clt_slot *slot)
 
 void clt_mem_enter(struct clt_slot *slot, struct clt_attempt *att)
 {
-	uint8_t *mem = slot_mem(slot, att);
-	bool changes = slot_changes_user(slot);
+	uint8_t *mem;
+	bool changes;
 
+	/* Cut for another path: slot_encode() refuses it, as clt_mem_attach() and the session keep
+	 * att->max_io within the room. */
+	if (slot->len > att->io->arena.room)
+		return;
+	mem = slot_mem(slot, att);
+	changes = slot_changes_user(slot);
 	if (slot->op->dir == RTRS_DIR_WRITE)
 		memcpy(mem, slot_buf(slot), slot->len);
 	else if (changes)
@@ -159,6 +165,7 @@ static int regions_attach(struct clt_attempt *att)
 		r = arena_init(&io->arena, att->pd, n,
 			       align_up(atomic_load(&io->max_io_size), 4096));
 	if (r == 0) {
+		att->max_io = MIN(att->max_io, (uint32_t)io->arena.room);
 		/* Headers are sent from the slots themselves. */
 		att->slots_mr = fab_reg_mr(att->pd, slots->slot, n * sizeof(*slots->slot),
 					   IBV_ACCESS_LOCAL_WRITE);

@@ -147,7 +147,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	int r;
 
 	slot->window = NULL;
-	if (slot->id >= att->depth || req.data_len > att->geom.max_io_size)
+	if (slot->id >= att->depth || req.data_len > att->max_io)
 		return CLT_TOO_LARGE;
 	slot->tag += slot->tag == UINT32_MAX ? 2 : 1;
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->tag, slot->hdr);
