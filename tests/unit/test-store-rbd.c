@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "exports.h"
 #include "loop-impl.h"
+#include "store-driver.h"
 #include "store-rbd-priv.h"
 #include "unit.h"
 
@@ -186,6 +188,7 @@ Test(store_rbd, watchers_up_to_the_limit)
 /* ---- two written names ---- */
 
 extern const struct store_driver store_rbd_driver;
+extern const struct store_io_ops store_rbd_io_ops;
 
 static void image_comes(struct store_rbd *r, struct store *store, const char *name)
 {
@@ -437,4 +440,119 @@ Test(store_rbd, late_answer)
 	loop_fini(&idle.loop);
 	cr_assert_null(aio.pool, "nothing is under way");
 	cr_assert_eq(aio.refs, 0);
+}
+
+/* ---- the size behind a write ---- */
+
+static rbd_update_callback_t updated;
+static void *updated_arg;
+static rbd_callback_t answered;
+static void *answered_arg;
+static pthread_t reactor_thread;
+static unsigned nasked_here;		/* on the thread of the reactor */
+static sem_t asks, may_answer;		/* on another thread */
+static unsigned nwritten;
+
+static int update_watch(rbd_image_t image, uint64_t *handle, rbd_update_callback_t call, void *arg)
+{
+	updated = call;
+	updated_arg = arg;
+	return 0;
+}
+
+static int update_unwatch(rbd_image_t image, uint64_t handle)
+{
+	return 0;
+}
+
+static int completion(void *arg, rbd_callback_t call, rbd_completion_t *answer)
+{
+	answered = call;
+	answered_arg = arg;
+	*answer = &answered;
+	return 0;
+}
+
+static ssize_t completion_value(rbd_completion_t answer)
+{
+	return 0;
+}
+
+static void completion_release(rbd_completion_t answer)
+{
+}
+
+static int write_begins(rbd_image_t image, uint64_t offset, size_t len, const char *buf,
+			rbd_completion_t answer, int flags)
+{
+	return 0;
+}
+
+/* As librbd, which asks the cluster once after an update, and has all others wait for that. */
+static int get_size(rbd_image_t image, uint64_t *size)
+{
+	*size = 1 << 20;
+	if (pthread_equal(pthread_self(), reactor_thread)) {
+		nasked_here++;
+		return 0;
+	}
+	sem_post(&asks);
+	sem_wait(&may_answer);
+	return 0;
+}
+
+static void written(struct export_io *io, int status)
+{
+	cr_assert_eq(status, 0);
+	nwritten++;
+}
+
+/* A write of the export on @slot, up to its answer. */
+static void write_ends(struct export_slot *slot, struct export_io *io)
+{
+	*io = (struct export_io){ .ex = slot->ex, .op = RNBD_OP_WRITE, .len = 512, .done = written,
+				  .slot = slot, .reactor = slot->ring->reactor,
+				  .stage = EXPORT_WORK };
+	store_rbd_io_ops.rw(io);
+	answered(&answered, answered_arg);
+	loop_run_inbox(reactor_loop(io->reactor));
+}
+
+/* The reactor asks librbd for the size only if that has asked the cluster since the last update. */
+Test(store_rbd, the_reactor_does_not_wait_for_a_size, .timeout = 60)
+{
+	struct export_ring ring = { 0 };
+	struct export_slot slot = { .ring = &ring, .ex = &idle.r.ex };
+	struct export_pulse pulse = { 0 };
+	struct export_io io[3];
+	char err[64];
+
+	rbd_lib.rbd_update_watch = update_watch;
+	rbd_lib.rbd_update_unwatch = update_unwatch;
+	rbd_lib.rbd_aio_create_completion = completion;
+	rbd_lib.rbd_aio_get_return_value = completion_value;
+	rbd_lib.rbd_aio_release = completion_release;
+	rbd_lib.rbd_aio_write2 = write_begins;
+	rbd_lib.rbd_get_size = get_size;
+	reactor_thread = pthread_self();
+	cr_assert(!sem_init(&asks, 0, 0) && !sem_init(&may_answer, 0, 0));
+	idle.r.ex.all = &idle.all;
+	idle.r.ex.store = &idle.store;
+	idle.r.ex.pulse = &pulse;
+	cr_assert_eq(reactor_create("test", 64, &ring.reactor), 0);
+	cr_assert_eq(store_rbd_io_ops.attach(&slot, err, sizeof(err)), 0);
+	updated(updated_arg);
+	write_ends(&slot, &io[0]);
+	sem_wait(&asks);
+	write_ends(&slot, &io[1]);
+	cr_assert_eq(nasked_here, 0);
+	sem_post(&may_answer);
+	sem_post(&may_answer);
+	while (nwritten < 2)
+		loop_run_inbox(reactor_loop(ring.reactor));
+	write_ends(&slot, &io[2]);
+	cr_assert_eq(nasked_here, 1);
+	cr_assert_eq(nwritten, 3);
+	store_rbd_io_ops.detach(&slot);
+	reactor_destroy(ring.reactor);
 }

@@ -69,12 +69,23 @@ struct reach {
 static void check_reach(struct export_io *io)
 {
 	struct store_rbd *r = store_rbd(io->ex);
+	unsigned updates = atomic_load(&r->updates);
 	uint64_t size;
 
-	atomic_store(&r->resized, false);
-	if (!rbd_lib.rbd_get_size(r->handle.image, &size) &&
-	    (io->len > size || io->offset > size - io->len))
+	if (rbd_lib.rbd_get_size(r->handle.image, &size))
+		return;
+	/* ORDER: behind the answer, for which other threads would wait, too. */
+	atomic_store(&r->seen, updates);
+	if (io->len > size || io->offset > size - io->len)
 		io->status = -EIO;
+}
+
+/* True if check_reach() may wait for the cluster. */
+static bool reach_waits(const struct export_io *io)
+{
+	const struct store_rbd *r = store_rbd(io->ex);
+
+	return atomic_load(&r->seen) != atomic_load(&r->updates);
 }
 
 /* Thread of the worker. */
@@ -114,7 +125,7 @@ static void image_msg(struct loop_msg *msg)
 	bool writes = io->op == RNBD_OP_WRITE || io->op == RNBD_OP_WRITE_ZEROES;
 
 	if (!io->status && writes) {
-		if (atomic_load(&store_rbd(io->ex)->resized) && reach_later(io))
+		if (reach_waits(io) && reach_later(io))
 			return;
 		if (!io->status)
 			check_reach(io);
@@ -367,7 +378,7 @@ static void image_updated(void *arg)
 {
 	struct rbd_slot *own = arg;
 
-	atomic_store(&store_rbd(own->ex)->resized, true);
+	atomic_fetch_add(&store_rbd(own->ex)->updates, 1);
 	atomic_fetch_add(&own->answering, 1);
 	loop_post(reactor_loop(own->reactor), &own->resized);
 	atomic_fetch_sub(&own->answering, 1);

@@ -136,7 +136,9 @@ struct store_rbd {
 	unsigned opened;		/* counts handles; under @renews */
 	char header[64];		/* the object that each client of the image has */
 	uint64_t features;		/* RBD_FEATURE_* of the image */
-	_Atomic(bool) resized;		/* librbd may have to ask the cluster for the size */
+	/* Counts what librbd has told of the image, and the part of that for which it has asked the
+	 * cluster: while they differ, a question for the size may wait. */
+	_Atomic(unsigned) updates, seen;
 	unsigned timeout_s;		/* client_mount_timeout */
 	bool lent;			/* the server stops, and a call keeps @handle to the end of
 					 * the process: store-rbd-share.c */
