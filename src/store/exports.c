@@ -121,12 +121,13 @@ static int join_store(struct exports *e, struct export *ex)
 	}
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
+	/* ORDER: before exports_leave(), which has the driver undo it. */
+	if (ex->driver->added)
+		ex->driver->added(ex);
 	if (ex->spec.shared && !ex->spec.readonly && store_lead_join(store, ex)) {
 		exports_leave(e, ex);
 		return -ENOMEM;
 	}
-	if (ex->driver->added)
-		ex->driver->added(ex);
 	return 0;
 }
 

@@ -23,6 +23,15 @@ static struct host {
 } hosts[3];
 static char why[256];
 static unsigned nfenced;
+static bool no_memory;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(n, size);
+}
 
 /* A server begins on @host. */
 static void server_begins(unsigned host)
@@ -147,6 +156,21 @@ Test(store_file_share, late_writes_meet_a_reservation)
 	cr_assert_eq(take(A, CLOCK_NEVER), 0);
 	store_file_share_end(hosts[A].store);
 	cr_assert_eq(dev.holder, -1);
+}
+
+/* A name leaves its store again if there is no memory for the lead. */
+Test(store_file_share, no_memory_for_a_lead)
+{
+	struct store_file next = { .fd = FD + A, .ex = hosts[A].f.ex };
+
+	no_memory = true;
+	cr_assert_eq(exports_join(&all, &next.ex, why, sizeof(why)), -ENOMEM);
+	no_memory = false;
+	cr_assert_str_eq(why, "export 'a': out of memory");
+	cr_assert_null(next.ex.store);
+	cr_assert_eq(store_oldest_name(hosts[A].store), &hosts[A].f.ex);
+	cr_assert_eq(hosts[A].store->names.next, hosts[A].store->names.prev);
+	free(next.ex.pulse);
 }
 
 static bool keeps(unsigned host)
