@@ -97,6 +97,17 @@ SIM_TEST(list)
 	dev_list_fini(&a.list);
 }
 
+/* The answer has no room in a request of that server. */
+SIM_TEST(list_of_a_server_of_small_requests)
+{
+	struct asked a = { 0 };
+
+	w = world_serve(SERVER(.max_io_size = RNBD_LIST_ROOM / 8));
+	start_client();
+	CHECK(list(&a) == -EMSGSIZE);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+}
+
 /* It is asked on the path that comes. */
 SIM_TEST(list_waits_for_a_path)
 {

@@ -342,6 +342,54 @@ Test(clt_op, user_message_that_lost_both_paths)
 	expect_all_free();
 }
 
+static void start_user(struct clt_op *op, uint64_t len)
+{
+	start(op, len);
+	op->kind = CLT_OP_FREE;
+	op->lost = lost;
+}
+
+/* Its permit is none of the path that is left: it takes another one. */
+Test(clt_op, user_message_of_a_deeper_path)
+{
+	struct clt_op io, user;
+
+	world(8, 4096);
+	start(&io, 512);
+	cr_assert_not(clt_op_step(&io));
+	start_user(&user, 512);
+	cr_assert_not(clt_op_step(&user));
+	cr_assert_eq(queued[1]->id, 2u);
+	cr_assert_eq(clt_slot_limit(&sess_io, 2), 8);
+	lost_status = CLT_AGAIN;
+	answer(queued[1], CLT_TOO_LARGE);
+	cr_assert_not(clt_op_step(&user));
+	cr_assert_eq(nqueued, 3u);
+	cr_assert_eq(queued[2]->id, 0u);
+	answer(queued[2], 0);
+	cr_assert(clt_op_step(&user));
+	answer(queued[0], 0);
+	cr_assert(clt_op_step(&io));
+	cr_assert_eq(user.status, 0);
+	expect_all_free();
+}
+
+/* It cannot be cut. */
+Test(clt_op, user_message_that_is_too_large)
+{
+	struct clt_op user;
+
+	world(8, 512);
+	start_user(&user, 513);
+	cr_assert_not(clt_op_step(&user));
+	lost_status = CLT_AGAIN;
+	answer(queued[0], CLT_TOO_LARGE);
+	cr_assert(clt_op_step(&user));
+	cr_assert_eq(user.status, -EMSGSIZE);
+	cr_assert_eq(nqueued, 1u);
+	expect_all_free();
+}
+
 /* A lost path: the same permit carries the same part again; without a path in time it is EIO. */
 Test(clt_op, lost_path)
 {

@@ -9,7 +9,8 @@
  *
  * Possible failures: while no path is up the operation waits on a list, and fails with EIO after
  * io-timeout; parts of a lost path are sent again on another one; if a part does not fit the path
- * any more, the operation begins again, and each part may be done twice. */
+ * any more, the operation begins again, and each part may be done twice; a user message that is
+ * too large fails with EMSGSIZE. */
 #include <assert.h>
 #include <errno.h>
 
@@ -53,6 +54,12 @@ static void op_put(struct clt_op *op, struct clt_slot *slot)
 	clt_slot_put(op, slot);
 }
 
+/* True if @slot is a user message that is too large for its path: it cannot be cut. */
+static bool is_uncut(const struct clt_op *op, const struct clt_slot *slot)
+{
+	return clt_op_is_user(op) && op->buf && slot->len > op->con->att->max_io;
+}
+
 static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 {
 	int status = slot->status;
@@ -64,8 +71,10 @@ static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 	clt_slot_exit(op, slot);
 	if (status <= 0 && slot->epoch < op->epoch)
 		op->epoch = slot->epoch;
-	if (status > 0 && op->lost)
+	if (status == CLT_AGAIN && op->lost)
 		status = op->lost(op);
+	else if (status == CLT_TOO_LARGE && is_uncut(op, slot))
+		status = -EMSGSIZE;
 	if (status == CLT_AGAIN) {
 		slot->next = op->held;
 		op->held = slot;
