@@ -905,6 +905,39 @@ SIM_TEST(readdressed_at_once)
 	CHECK(sim_run_until(all_up, NULL, 1000));
 }
 
+/* A path is lost whose requests have waited. */
+static void lose_waiting(const char *to)
+{
+	struct world_io *io[4];
+
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+	world_ios_start(c, RNBD_OP_READ, io, ARRAY_SIZE(io), 0);
+	world_run_ms(w, 600);
+	sim_cut("clt", to);
+	world_run_ms(w, 20);
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 1000) == 0);
+}
+
+/* What an address has lost is not held against the next one. */
+SIM_TEST(readdressed_when_held)
+{
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	lose_waiting(wires[1]);
+	CHECK(sim_run_until(all_up, NULL, 5000));
+	lose_waiting(wires[1]);
+	CHECK(!sim_run_until(all_up, NULL, 5000));
+	CHECK(world_traced(w, "has lost requests 2 times although the server answers heartbeats"));
+	CHECK(by_hand(remove_path, 1) == 0);
+	world_run_ms(w, 100);
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(atomic_load(&world_client_clt(c)->sess.io.natts) == 2);
+	CHECK(sim_run_until(all_up, NULL, 5000));
+	lose_waiting(wires[2]);
+	CHECK(sim_run_until(all_up, NULL, 5000));
+}
+
 /* After so many attempts a path is left alone, until somebody asks for it. */
 SIM_TEST(given_up)
 {

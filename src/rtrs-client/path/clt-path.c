@@ -76,7 +76,9 @@ void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr)
 	path->src = addr->src;
 	path->dst = addr->dst;
 	memset(&path->names, 0, sizeof(path->names));
-	path->attempts = path->ups = path->failed = 0;
+	path->attempts = path->ups = path->failed = path->stuck = 0;
+	path->round = 0;
+	path->auth.passed_over = false;
 	path->lost_ms = 0;
 	clt_cause_forget(&path->cause);
 	path->tell_up = false;
