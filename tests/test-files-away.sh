@@ -63,7 +63,14 @@ stop_server "$reads_pid"
 kill -TERM "$start_pid"
 expect_exit "$start_pid" 143
 expect_exit "$reload_pid" 1
-must_fail grep 'has not answered' "$tmp/start.log" "$tmp/out" "$reads_log"
+# It reads its keys behind the threads' start.
+"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$tmp/keys.ctl" --auth-psk "$tmp/mnt/4" x=mem:1M \
+	>"$tmp/keys.log" 2>&1 &
+keys_pid=$!
+wait_until "a start that reads keys" reads "$keys_pid"
+kill -TERM "$keys_pid"
+expect_exit "$keys_pid" 1
+must_fail grep 'has not answered' "$tmp/start.log" "$tmp/keys.log" "$tmp/out" "$reads_log"
 
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 cat "$tmp/bob.psk" >"$tmp/keys"

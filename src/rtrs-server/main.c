@@ -252,8 +252,12 @@ static enum exit_status run_server(struct program *p)
 	enum exit_status status = EXIT_FAILED;
 
 	/* ORDER: the exports before signals are blocked, because storage may wait. */
-	if (!commit_start(p) && !open_signals(p) && !reactors_start(&p->reactors))
-		status = serve_exports(p);
+	if (!commit_start(p) && !open_signals(p)) {
+		if (!reactors_start(&p->reactors))
+			status = serve_exports(p);
+		if (status != EXIT_DONE)
+			stop_abort(p);
+	}
 	confine_end();
 	return status;
 }

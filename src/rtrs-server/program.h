@@ -62,7 +62,8 @@ struct program {
 	pthread_t stop_thread;		/* waits for those */
 	struct loop_msg stop_msg;
 	int stop_sig;
-	sem_t stop_taken;		/* reactor 0 has begun to stop */
+	sem_t stop_taken;		/* reactor 0 has begun to stop, or the start has failed */
+	_Atomic(bool) start_failed;
 	bool stopping;
 };
 
@@ -74,5 +75,8 @@ void stop_begin(void);
 int stop_open(struct program *p);
 /* Nothing is left to stop. */
 void stop_close(struct program *p);
+/* The start has failed behind stop_open(), and reactor 0 does not run.  A signal that came is
+ * forgotten, because the program ends; one that comes from now on ends it at once. */
+void stop_abort(struct program *p);
 
 #endif

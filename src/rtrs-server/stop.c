@@ -159,7 +159,7 @@ static void stop_msg(struct loop_msg *msg)
 }
 
 /* A second signal before file_removed(): reactor 0 may never take the first one, and the file
- * system of the metrics may not answer. */
+ * system of the metrics may not answer.  Of a start that has failed there is nothing to stop. */
 static void second_signal(struct program *p, const sigset_t *set)
 {
 	static const struct timespec at_once;
@@ -173,7 +173,8 @@ static void second_signal(struct program *p, const sigset_t *set)
 			return;
 		sig = sigtimedwait(set, NULL, &at_once);
 	} while (sig < 0);
-	exit_at_once(sig);
+	if (!p->start_failed)
+		exit_at_once(sig);
 }
 
 static void *stop_main(void *arg)
@@ -185,6 +186,8 @@ static void *stop_main(void *arg)
 	signals_add(&set, stop_signals);
 	while (sigwait(&set, &p->stop_sig))
 		;
+	if (p->start_failed)
+		return NULL;
 	end_begin();
 	loop_post(reactor_loop(p->reactors.all[0]), &p->stop_msg);
 	second_signal(p, &set);
@@ -246,4 +249,15 @@ void stop_close(struct program *p)
 {
 	pthread_join(p->stop_thread, NULL);
 	sem_destroy(&p->stop_taken);
+}
+
+void stop_abort(struct program *p)
+{
+	p->start_failed = true;
+	sem_post(&p->stop_taken);
+	pthread_kill(p->stop_thread, SIGTERM);
+	stop_close(p);
+	/* ORDER: nobody posts any more, and reactor_destroy() runs what is posted. */
+	loop_unpost(reactor_loop(p->reactors.all[0]), &p->stop_msg);
+	signals_mask(SIG_UNBLOCK, stop_signals);
 }
