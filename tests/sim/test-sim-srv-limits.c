@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "raw-clt.h"
+#include "srv-listen.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
@@ -305,6 +306,34 @@ SIM_TEST(answers_at_the_end)
 	CHECK(answer_at_the_end(SRV_SHUTDOWN_TIMEOUT - 10) == 0);
 	CHECK(answer_at_the_end(SRV_SHUTDOWN_TIMEOUT + 10) == -ECONNRESET);
 	CHECK(answer_at_the_end(4 * SRV_SHUTDOWN_TIMEOUT) == -ECONNRESET);
+}
+
+static struct srv *stopping;
+static char listen_err[256];
+static int listen_rc;
+
+/* As a reload whose files were read before. */
+static void listen_late(struct sim_event *ev)
+{
+	struct sim_host *host = sim_host_find("srv");
+	struct sim_place before = sim_enter(host, host->epoch);
+
+	listen_rc = srv_listen_add(stopping, &stopping->conf->listeners[0], listen_err,
+				   sizeof(listen_err));
+	sim_leave(before);
+}
+
+/* Or the listener outlives its connection manager. */
+SIM_TEST(listens_no_more_at_the_end)
+{
+	static struct sim_event late;
+
+	write_for(200);
+	stopping = world_server_srv(w);
+	sim_event_init(&late, listen_late);
+	sim_event_at(&late, sim_now_us() + 100000);
+	world_server_stop(w);
+	CHECK(listen_rc == -ECANCELED && !strcmp(listen_err, "the server stops"));
 }
 
 /* ---- the service connection ---- */

@@ -17,6 +17,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "number.h"
 #include "process.h"
 #include "rtrs-proto.h"
 #include "srv-auth.h"
@@ -522,8 +523,12 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err, size_t errlen)
 {
 	struct srv_listener *l;
-	int rc = listen_at(srv, asked, err, errlen);
+	int rc;
 
+	/* ORDER: srv_listen_stop() has been here, and the managers go with the last path. */
+	if (srv->life != SRV_RUNNING)
+		return fmt_error(-ECANCELED, err, errlen, "the server stops");
+	rc = listen_at(srv, asked, err, errlen);
 	if (rc)
 		return rc < 0 ? rc : 0;
 	l = list_entry(srv->listeners.prev, struct srv_listener, link);

@@ -29,7 +29,8 @@ struct srv_listening {
 void srv_listen_each(const struct srv *srv,
 		     void (*each)(void *arg, const struct srv_listening *l), void *arg);
 /* Listen at @asked, too, as the configuration of a server that runs demands.  0, also if this
- * machine lacks @asked, one of several addresses of a name; or -errno with one line in @err. */
+ * machine lacks @asked, one of several addresses of a name; or -errno with one line in @err,
+ * -ECANCELED if the server stops. */
 int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err, size_t errlen);
 /* 0 if the server listens at an address of each --listen of @conf; or -EADDRNOTAVAIL with one line
  * in @err. */
