@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What packages do when they go, with the scripts of debian/ and of the RPMs in a root of their own
-# and with programs that only tell that they were called: a device in use keeps its package, and
-# no instance of a unit stays.  build-aux/packages.sh installs, removes and purges packages.
+# and with programs that only tell that they were called: a device in use keeps its package; what
+# rtrsctl has written goes with the last package that reads it.  build-aux/packages.sh installs,
+# removes and purges packages.
 . ./tests/functions.sh
 
 root=$tmp/root
@@ -55,6 +56,37 @@ removes() {
 	[ ! -s "$tmp/called" ] || fail "an update calls $(cat "$tmp/called")"
 }
 removes remove upgrade debian rtrs-attach.prerm
+
+# saved FILE...: what rtrsctl has written is there.
+saved() {
+	local file
+
+	for file; do
+		mkdir -p "$root/etc/$file.conf.d"
+		touch "$root/etc/$file.conf.d/rtrsctl-saved.conf"
+	done
+}
+units=(nbdkit-rtrs rtrs-nbd rtrs-attach)
+packages=(nbdkit-plugin-rtrs rtrs-nbd rtrs-attach)
+for i in 0 1 2; do
+	saved rtrs/disk0 rtrs/disk1
+	touch "$root/etc/rtrs/disk1.conf.d/mine.conf"
+	for other in $(((i + 1) % 3)) $(((i + 2) % 3)); do
+		touch "$root/lib/systemd/system/${units[other]}@.service"
+		debian "${packages[i]}.postrm" purge
+		[ -e "$root/etc/rtrs/disk0.conf.d/rtrsctl-saved.conf" ] ||
+			fail "${packages[i]} takes files of ${units[other]}"
+		rm "$root/lib/systemd/system/${units[other]}@.service"
+	done
+	debian "${packages[i]}.postrm" remove
+	[ -e "$root/etc/rtrs/disk0.conf.d/rtrsctl-saved.conf" ]
+	debian "${packages[i]}.postrm" purge
+	(cd "$root/etc/rtrs" && find . ! -type d) | diff - <(echo ./disk1.conf.d/mine.conf)
+done
+saved rtrs-server rtrs-server/fast
+debian rtrs-server.postrm purge
+[ -z "$(find "$root/etc" -name '*.conf.d' -path '*rtrs-server*')" ] ||
+	fail "rtrs-server leaves $(find "$root/etc")"
 
 command -v rpmspec >/dev/null || skip "all but the scripts of RPMs: install rpm"
 removes 0 1 preun rtrs-attach
