@@ -124,6 +124,34 @@ SIM_TEST(larger_io_when_the_arena_is_made)
 	larger_io_when_the_arena_is_made(DEV_PROBE_BYTES / 4);
 }
 
+/* The first path copies nothing, and has more slots than an arena: those in flight beyond it are
+ * cut again. */
+SIM_TEST(arena_of_a_deeper_session)
+{
+	struct world_io *ios[250];
+	struct sim_fiber *adds;
+
+	sim_offer_local_dma_lkey(true);
+	sim_offer_rereg(true);
+	w = world_serve(SERVER(.queue_depth = 512, .max_io_size = 4096, .any_address = true));
+	c = world_client_opens(w, NULL);
+	CHECK(sess()->io.slots.n == 512);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
+	world_ios_start(c, RNBD_OP_WRITE, ios, ARRAY_SIZE(ios), 1);
+	world_run_ms(w, 20);
+	sim_cut("clt", "srv");
+	sim_drop("clt", "srv");
+	sim_offer_local_dma_lkey(false);
+	sim_offer_rereg(false);
+	sim_disk_release(world_disk(w));
+	adds = world_client_fiber(c, add_path, NULL);
+	CHECK(world_ios_end(ios, ARRAY_SIZE(ios), 0, 0, 5000));
+	CHECK(sess()->io.arena.n == CLT_ARENA_SLOTS + 1);
+	CHECK(world_blocks_are(c, ARRAY_SIZE(ios), 1));
+	many(250);
+	sim_fiber_free(adds);
+}
+
 int main(int argc, char **argv)
 {
 	sim_offer_local_dma_lkey(false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-slot.c,
- * clt-mem.c, clt-key.c, clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
+/* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-mem.c,
+ * clt-key.c, clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
 #ifndef CLT_IO_PRIV_H
 #define CLT_IO_PRIV_H
 
@@ -254,8 +254,8 @@ static inline void clt_slot_exit(struct clt_op *op, const struct clt_slot *slot)
 
 /* Make the slot's memory the request's.  The data of a WRITE is copied in from the caller's buffer,
  * and the device reads it here.  For a READ bytes of other users are cleared, because a server may
- * answer without data.  A part that was cut for another path may be too large, and is left as it
- * is, because @att does not send it.  Owner. */
+ * answer without data.  A part that was cut for another path may have no place here, and is left as
+ * it is, because @att does not send it.  Owner. */
 void clt_mem_enter(struct clt_slot *slot, struct clt_attempt *att);
 /* Copy the data of a READ from the slot's memory, where the device wrote, to the caller's buffer.
  * Owner. */

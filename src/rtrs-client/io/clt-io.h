@@ -90,7 +90,8 @@ struct clt_slot_table {
 struct clt_arena {
 	uint8_t *mem;			/* NULL: none */
 	size_t room;			/* bytes of a slot */
-	unsigned n;
+	unsigned n;			/* places: of slots, CLT_ARENA_SLOTS at most, and of the
+					 * control slot */
 };
 
 /* How the path of an operation is chosen among the paths that are up (clt-pick.c). */
@@ -213,7 +214,7 @@ struct clt_attempt {
 	struct frwr_caps caps;		/* of the device of @pd, as @mode */
 	enum frwr_mode mode;		/* of keys for READs */
 	uint32_t dma_lkey;		/* not with CLT_MEM_BOUNCE */
-	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
+	struct ibv_mr **mrs;		/* [arena.n], clt-mem.c */
 	struct ibv_mr *all_mr;		/* instead of @mrs: CLT_MEM_DIRECT */
 	struct frwr_pool *keys;		/* CLT_MEM_REREG: [slots.n + 1] regions */
 	struct ibv_mr *slots_mr;

@@ -16,10 +16,19 @@
  * request, which is less than 28 bits. */
 #define SLOT_IOVA_SHIFT 29
 
-/* The place of @slot in the arena and in clt_attempt.mrs: the control slot is the last. */
+/* The place of @slot in the arena and in clt_attempt.mrs: the control slot has the last. */
 static unsigned mem_index(const struct clt_slot *slot, const struct clt_attempt *att)
 {
-	return (unsigned)(slot - att->io->slots.slot);
+	return slot == clt_slot_ctl(att->io) ? att->io->arena.n - 1 : slot->id;
+}
+
+/* True if @slot, with the bytes that it has, has a place in the arena. */
+static bool has_place(const struct clt_slot *slot, const struct clt_attempt *att)
+{
+	const struct clt_arena *arena = &att->io->arena;
+
+	return slot->len <= arena->room &&
+	       (slot == clt_slot_ctl(att->io) || slot->id < arena->n - 1);
 }
 
 static uint8_t *arena_at(const struct clt_arena *arena, unsigned i)
@@ -62,9 +71,9 @@ void clt_mem_enter(struct clt_slot *slot, struct clt_attempt *att)
 	uint8_t *mem;
 	bool changes;
 
-	/* Cut for another path: slot_encode() refuses it, as clt_mem_attach() and the session keep
-	 * att->max_io within the room. */
-	if (slot->len > att->io->arena.room)
+	/* Cut for another path: slot_encode() refuses it, because att->max_io is within the room,
+	 * and att->depth within the slots. */
+	if (!has_place(slot, att))
 		return;
 	mem = slot_mem(slot, att);
 	changes = slot_changes_user(slot);
@@ -149,11 +158,11 @@ static int regions_attach(struct clt_attempt *att)
 {
 	struct clt_io *io = att->io;
 	const struct clt_slot_table *slots = &io->slots;
-	unsigned n = slots->n + 1;
+	unsigned n = MIN(slots->n, (unsigned)CLT_ARENA_SLOTS) + 1;
 	int rights = clt_key_is_window(att->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
 
 	if (att->way == CLT_MEM_REREG)
-		return keys_attach(att, n);
+		return keys_attach(att, slots->n + 1);
 	if (att->way == CLT_MEM_DIRECT) {
 		att->all_mr = fab_reg_mr(att->pd, NULL, SIZE_MAX, rights);
 		return att->all_mr ? 0 : -errno;
@@ -167,7 +176,8 @@ static int regions_attach(struct clt_attempt *att)
 	if (r == 0) {
 		att->max_io = MIN(att->max_io, (uint32_t)io->arena.room);
 		/* Headers are sent from the slots themselves. */
-		att->slots_mr = fab_reg_mr(att->pd, slots->slot, n * sizeof(*slots->slot),
+		att->slots_mr = fab_reg_mr(att->pd, slots->slot,
+					   (slots->n + 1) * sizeof(*slots->slot),
 					   IBV_ACCESS_LOCAL_WRITE);
 		r = att->slots_mr ? 0 : -errno;
 	}
@@ -219,7 +229,7 @@ void clt_mem_detach(struct clt_attempt *att)
 	att->all_mr = NULL;
 	if (!att->mrs)
 		return;
-	for (unsigned i = 0; i <= att->io->slots.n && att->mrs[i]; i++)
+	for (unsigned i = 0; i < att->io->arena.n && att->mrs[i]; i++)
 		fab_dereg_mr(att->mrs[i]);
 	free(att->mrs);
 	att->mrs = NULL;
