@@ -80,6 +80,31 @@ if [ -n "$disk" ]; then
 	[ ! -e $states/other ] || fail "the state is left"
 fi
 
+# Disks of nbd.ko, which this kernel need not have: the longest names are read as a whole, so that a
+# disk that is there is not taken for one that has gone, and its state stays.
+mount -t tmpfs tmpfs /sys/block
+mkdir /sys/block/nbd4242
+echo 2048 >/sys/block/nbd4242/size
+for sizes in 63:242 63:243 63:254; do
+	name=$(printf '%0*d' ${sizes%:*} 0) export=$(printf '%0*d' ${sizes#*:} 0)
+	echo "rtrs-attach:$name:$export" >/sys/block/nbd4242/backend
+	state "$name" disk=nbd4242 "export=$export"
+	"$RTRS_ATTACH" --list | grep "^$name nbd4242 .* waits for rtrs-attach .*192.0.2.1/$export$"
+	"$RTRS_ATTACH" --udev=nbd4242 | grep "^RTRS_EXPORT=$export$"
+	detach_refuses 1 "$name: .*nbd" "$name"
+	[ -e "$states/$name" ] || fail "the state of a disk that is there is lost"
+done
+echo "another export has the NAME"
+echo "rtrs-attach:$name:other" >/sys/block/nbd4242/backend
+detach_refuses 1 "$name: /dev/nbd4242 is of another export than $states/$name has: remove" "$name"
+[ -e "$states/$name" ] || fail "its state is lost"
+echo "the kernel cannot be asked"
+umount /sys/block
+mount -t tmpfs tmpfs /sys
+detach_refuses 1 "$name: /sys/block: No such file or directory$" "$name"
+umount /sys
+rm "$states/$name"
+
 # A wish is a wish as long as a process is there.
 state left wish=1 pid=$$
 listed left gone

@@ -169,12 +169,12 @@ static int find_marked(struct attach_state *s, int id)
  * 0, or -ENOENT. */
 static int find_state(struct attach_state *s, const char *disk)
 {
-	char owner[ATTACH_NAME_MAX + RNBD_NAME_MAX], err[256];
+	char owner[ATTACH_NBD_TEXT], err[256];
 	int id;
 
 	if (sscanf(disk, "ublkb%d", &id) == 1)
 		return find_marked(s, id);
-	if (!attach_nbd_owner(disk, owner, sizeof(owner)))
+	if (!attach_nbd_owner(disk, owner))
 		return -ENOENT;
 	owner[strcspn(owner, ":")] = '\0';
 	return attach_state_read(s, owner, err, sizeof(err)) == 0 ? 0 : -ENOENT;

@@ -197,22 +197,20 @@ int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t l
 
 /* ---- sysfs ---- */
 
-#define BACKEND "rtrs-attach:"
-
 char *attach_nbd_backend(const char *name, const char *export)
 {
 	char *text;
 
 	/* The address is not part of it: a server may get another one. */
-	return asprintf(&text, BACKEND "%s:%s", name, export) < 0 ? NULL : text;
+	return asprintf(&text, ATTACH_NBD_PREFIX "%s:%s", name, export) < 0 ? NULL : text;
 }
 
-bool attach_nbd_owner(const char *disk, char *owner, size_t len)
+bool attach_nbd_owner(const char *disk, char owner[ATTACH_NBD_TEXT])
 {
-	size_t prefix = strlen(BACKEND);
+	size_t prefix = strlen(ATTACH_NBD_PREFIX);
 
-	if (!attach_read_line(owner, len, "/sys/block/%s/backend", disk) ||
-	    strncmp(owner, BACKEND, prefix) || !strchr(owner + prefix, ':'))
+	if (!attach_read_line(owner, ATTACH_NBD_TEXT, "/sys/block/%s/backend", disk) ||
+	    strncmp(owner, ATTACH_NBD_PREFIX, prefix) || !strchr(owner + prefix, ':'))
 		return false;
 	memmove(owner, owner + prefix, strlen(owner + prefix) + 1);
 	return true;
@@ -220,14 +218,16 @@ bool attach_nbd_owner(const char *disk, char *owner, size_t len)
 
 int attach_nbd_find(const char *name, char *export, size_t len)
 {
-	char owner[ATTACH_NAME_MAX + RNBD_NAME_MAX], *colon;
+	char owner[ATTACH_NBD_TEXT], *colon;
 	DIR *dir = opendir("/sys/block");
 	const struct dirent *e;
 	int index = -ENODEV, n;
 
-	while (dir && index < 0 && (e = readdir(dir))) {
+	if (!dir)
+		return -errno;
+	while (index < 0 && (e = readdir(dir))) {
 		if (sscanf(e->d_name, "nbd%d", &n) != 1 ||
-		    !attach_nbd_owner(e->d_name, owner, sizeof(owner)))
+		    !attach_nbd_owner(e->d_name, owner))
 			continue;
 		colon = strchr(owner, ':');
 		*colon = '\0';
@@ -236,8 +236,7 @@ int attach_nbd_find(const char *name, char *export, size_t len)
 			snprintf(export, len, "%s", colon + 1);
 		}
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return index;
 }
 

@@ -12,7 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attach-state.h"
+
 struct attach_nbd;
+
+/* What the kernel keeps: "rtrs-attach:NAME:EXPORT". */
+#define ATTACH_NBD_PREFIX "rtrs-attach:"
+#define ATTACH_NBD_TEXT (sizeof(ATTACH_NBD_PREFIX) - 1 + ATTACH_NAME_MAX + RNBD_NAME_MAX)
 
 /* A device to be. */
 struct attach_nbd_dev {
@@ -42,10 +48,10 @@ int attach_nbd_resize(struct attach_nbd *nbd, int index, const char *backend, ui
 int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len);
 
 /* The index of the device of @name, as attach_nbd_backend() has named it to the kernel, with its
- * export in @export[@len]; -ENODEV: there is none. */
+ * export in @export[@len]; -ENODEV: there is none; or -errno: nobody knows. */
 int attach_nbd_find(const char *name, char *export, size_t len);
-/* Write "NAME:EXPORT" of which @disk, "nbd0", is the device, to @owner[@len].  False: of none. */
-bool attach_nbd_owner(const char *disk, char *owner, size_t len);
+/* Write "NAME:EXPORT" of which @disk, "nbd0", is the device, to @owner.  False: of none. */
+bool attach_nbd_owner(const char *disk, char owner[ATTACH_NBD_TEXT]);
 /* Have the kernel look often after requests of @disk in flight, to send them again over a new
  * connection.  Waits for requests in flight, if @disk has not been set so yet: not for the process
  * that serves them.  0, if @disk is no device of nbd.ko, too; or -errno. */

@@ -116,6 +116,8 @@ int attach_list_udev(const char *disk);
  * state was lost, so that s->driver is empty, set that, too.  0; -ENODEV: the kernel has none;
  * -EEXIST: it has, of another export than @s; or another -errno, with @s as it was. */
 int driver_find(struct attach_state *s);
+/* Say in @err that s->disk has the name of @s, and is of another export.  Returns -EEXIST. */
+int driver_other(const struct attach_state *s, char *err, size_t len);
 /* Have the kernel end the device of @s.  What waits for the device fails; the caller has flushed
  * it, or does not care.  0, also if the device has gone already; or -errno with @err. */
 int driver_remove(const struct attach_state *s, char *err, size_t len);

@@ -57,6 +57,13 @@ int driver_remove(const struct attach_state *s, char *err, size_t len)
 	return fmt_error(-EOPNOTSUPP, err, len, "this program knows no driver '%s'", s->driver);
 }
 
+int driver_other(const struct attach_state *s, char *err, size_t len)
+{
+	return fmt_error(-EEXIST, err, len, "/dev/%s is of another export than " ATTACH_DIRECTORY
+			 "/%s has: remove this file, and rtrs-attach finds the device again",
+			 s->disk, s->name);
+}
+
 /* ---- /dev/rtrs ---- */
 
 const char *driver_node(const char *name, char buf[ATTACH_NODE_LEN])

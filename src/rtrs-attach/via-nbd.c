@@ -286,11 +286,20 @@ static int nbd_find(struct attach_state *s)
 	return strcmp(s->export_name, export) ? -EEXIST : index;
 }
 
+/* Say in @err why nbd_find() has found no device of @s with @r.  Returns @r. */
+static int not_found(int r, const struct attach_state *s, char *err, size_t len)
+{
+	return r == -EEXIST ? driver_other(s, err, len) :
+			      fmt_error(r, err, len, "/sys/block: %s", fds_strerror(r));
+}
+
+/* True, too, if nobody knows. */
 static bool is_there(const struct attach *a)
 {
 	struct attach_state s = a->state;
+	int index = nbd_find(&s);
 
-	return nbd_find(&s) == a->state.index;
+	return index == a->state.index || (index < 0 && index != -ENODEV);
 }
 
 static int nbd_remove(const struct attach_state *s, char *err, size_t len)
@@ -300,7 +309,7 @@ static int nbd_remove(const struct attach_state *s, char *err, size_t len)
 	int index = nbd_find(&now), r;
 
 	if (index < 0)
-		return 0;
+		return index == -ENODEV ? 0 : not_found(index, &now, err, len);
 	r = attach_nbd_open(&nbd, err, len);
 	if (r < 0)
 		return r;
@@ -314,6 +323,8 @@ static int start_device(struct via_nbd *v, char *err, size_t len)
 	struct attach_state *s = &v->a->state;
 	int found = nbd_find(s), index;
 
+	if (found < 0 && found != -ENODEV)
+		return not_found(found, s, err, len);
 	v->a->found = found >= 0;
 	index = connect_device(v, found, err, len);
 	if (index < 0)

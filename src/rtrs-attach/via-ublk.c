@@ -76,7 +76,7 @@ static int find(struct attach_state *s, char why[UBLK_WHY])
 	if (id < 0)
 		return id == -ENOENT ? -ENODEV : id;	/* no driver */
 	snprintf(s->disk, sizeof(s->disk), "ublkb%d", id);
-	return is_other ? -EEXIST : id;
+	return is_other ? driver_other(s, why, UBLK_WHY) : id;
 }
 
 static int ublk_find(struct attach_state *s)
