@@ -353,6 +353,31 @@ SIM_TEST(kick_in_front_of_the_line)
 	CHECK(raw_clt_wait(&clt, 4, 100) && clt.path.answers[4].status == -ENOTCONN);
 }
 
+/* A session that lost its last path behind the kick takes its handle up again, while the storage
+ * has a request of it. */
+SIM_TEST(kick_and_come_back)
+{
+	static struct raw_clt clt, again;
+
+	w = world_serve(NULL);
+	limit(LIMIT_IOPS, 1000, 0);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	clt.features = RNBD_EXT_ALL;
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false);
+	settle();
+	CHECK(world_server_kick(w, "disk0") == 1);
+	raw_clt_hang_up(&clt);
+	settle();
+	raw_clt_init(&again, "clt", 2, 1, 2);
+	again.features = RNBD_EXT_ALL;
+	CHECK(raw_clt_open(&again, "sess", RNBD_ACCESS_RW) == 0);
+	CHECK(world_traced(w, "device 0 taken up again: disk0"));
+	CHECK(raw_clt_io(&again, 1, 4, RNBD_OP_WRITE, 8, 512, false) == 0);
+	sim_disk_release(world_disk(w));
+}
+
 /* A removed export stays with its opener, and with its limits. */
 SIM_TEST(removed)
 {

@@ -347,6 +347,15 @@ void srv_limit_kick(struct export *ex, struct srv_limit_share *share)
 	send_home(&gone);
 }
 
+void srv_limit_kick_over(struct export *ex, struct srv_limit_share *share)
+{
+	struct srv_limit *l = limit_of(ex);
+
+	pthread_mutex_lock(&l->lock);
+	share->kicked = false;
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- counters ---- */
 
 static struct srv_limit_stat stat_now(struct srv_limit *l)

@@ -176,6 +176,8 @@ void srv_limit_end(struct export *ex);
 void srv_limit_set(struct srv *srv, struct export *ex, const struct limits *limits);
 /* End the waits of @share for @ex, and let no other begin: the session has lost its device. */
 void srv_limit_kick(struct export *ex, struct srv_limit_share *share);
+/* Let waits of @share for @ex begin again: the session has lost its paths, and may come back. */
+void srv_limit_kick_over(struct export *ex, struct srv_limit_share *share);
 /* The server stops: no export has limits from now on. */
 void srv_limit_stop(struct srv *srv);
 
