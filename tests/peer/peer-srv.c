@@ -197,7 +197,7 @@ static void on_connect(struct peer_srv *s, const struct fab_event *ev)
 {
 	const struct fab_qp_attr attr = { .max_send_wr = QUEUE, .max_recv_wr = QUEUE,
 					  .max_send_sge = 1 };
-	const struct rtrs_conn_rsp rsp = {
+	struct rtrs_conn_rsp rsp = {
 		.queue_depth = PEER_SRV_DEPTH, .max_io_size = s->geom.max_io_size - s->told_less,
 		.max_hdr_size = PEER_SRV_HDR + s->told_less, .new_rkey = s->new_rkey,
 	};
@@ -215,6 +215,8 @@ static void on_connect(struct peer_srv *s, const struct fab_event *ev)
 	con->send_cqe.done = wc_send;
 	fab_conn_set_context(con->fab, con);
 	con_add(con, &req);
+	if (con->cid && s->asks_late)
+		rsp.auth = RTRS_AUTHS_ASKS;
 	check(!fab_create_qp(con->fab, s->pd, &attr));
 	if (!con->cid) {
 		s->lives++;

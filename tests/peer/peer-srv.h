@@ -69,6 +69,7 @@ struct peer_srv {
 	/* bytes of a chunk that are for the header and not for data, as clients that connect from
 	 * now on hear */
 	uint32_t told_less;
+	bool asks_late;			/* for a proof, on the second connection */
 	uint8_t *chunks;		/* [PEER_SRV_DEPTH][geom.chunk_size] */
 	unsigned lives;			/* how often a client began to set up a path */
 	unsigned nhb_acks;		/* answers to heartbeats */

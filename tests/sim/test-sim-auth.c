@@ -9,6 +9,7 @@
 #include "auth-creds.h"
 #include "conf.h"
 #include "raw-clt.h"
+#include "raw-srv.h"
 #include "secrets-set.h"
 #include "srv-auth.h"
 #include "srv-state.h"
@@ -836,6 +837,27 @@ SIM_TEST(closed_at_each_step)
 	while (closed_at_step(creds, k))
 		k++;
 	CHECK(k > 60);
+	auth_creds_destroy(creds);
+}
+
+/* The proof is of the first connection: a server that asks on another one breaks the protocol. */
+SIM_TEST(asked_on_another_connection)
+{
+	static struct raw_srv srv;
+	struct auth_creds *creds = creds_of(AUTH_MODE_PSK, "alice");
+	struct world_client *c;
+
+	w = world_create(1);
+	raw_srv_start(&srv, false);
+	srv.peer.asks_late = true;
+	c = world_client_start(w, CLIENT(.auth = creds, .connections = 1));
+	world_run_ms(w, 100);
+	CHECK(world_traced(w, "cannot connect: connection 1: the server asks for a proof"));
+	srv.peer.asks_late = false;
+	CHECK(world_wait_open(c, 5000) == 0);
+	world_client_stop(w, c);
+	world_run_ms(w, 100);
+	raw_srv_stop(&srv);
 	auth_creds_destroy(creds);
 }
 

@@ -90,6 +90,10 @@ int clt_auth_judge(const struct clt_con *con, const struct rtrs_conn_rsp *rsp,
 	}
 	if (rsp->auth != RTRS_AUTHS_ASKS || auth_mode(path->conf.auth) == AUTH_MODE_NONE)
 		return not_asked(con, why, len);
+	if (con->cid) {
+		snprintf(why, len, "the server asks for a proof, not on connection 0");
+		return -EPROTO;
+	}
 	/* A version that was not asked for fails the handshake: the transcript has it. */
 	auth->rsp = *msg;
 	return 1;
