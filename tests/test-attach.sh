@@ -134,6 +134,12 @@ assert [one['name'] for one in json.load(open('$tmp/json'))] == ['left']"
 detach_refuses 1 "damaged: $states/damaged: .*: remove this file" damaged
 rm $states/damaged
 
+# A helper does nothing for a process that has ended before the helper asks to end with it.
+must_fail bash -c 'exec -a rtrs-attach-detach "$0" left 1' "$RTRS_ATTACH"
+[ -e $states/left ] || fail "the helper has detached it"
+bash -c 'exec -a rtrs-attach-detach "$0" left $PPID' "$RTRS_ATTACH"
+[ ! -e $states/left ] || fail "the helper has not detached it"
+
 # The process is the one that has the lock; the state may have the number of one that has ended,
 # which is another program's by now.
 cat >"$tmp/serve.sh" <<END

@@ -29,11 +29,13 @@
 int attach_helper_start(struct attach_helper *h, enum attach_helps task, const char *program,
 			const char *word, const char *more)
 {
-	char *argv[] = { (char *)program, (char *)word, (char *)more, NULL };
+	char parent[16], *argv[] = { (char *)program, (char *)word, (char *)more, NULL, NULL };
 	posix_spawnattr_t attr;
 	sigset_t mask, defaults;
 	int r;
 
+	snprintf(parent, sizeof(parent), "%d", (int)getpid());
+	argv[more ? 3 : 2] = parent;
 	/* What ends this process, systemd for instance, may send its signal to all processes at
 	 * hand: the helper of the end was started by that signal. */
 	sigemptyset(&mask);
@@ -54,6 +56,16 @@ int attach_helper_start(struct attach_helper *h, enum attach_helps task, const c
 		return -errno;
 	h->task = task;
 	return 0;
+}
+
+int attach_helper_begin(int argc, char **argv)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* RACE: it may have ended before. */
+	if (argc < 2 || atoi(argv[argc - 1]) != (int)getppid())
+		return -1;
+	argv[argc - 1] = NULL;
+	return argc - 1;
 }
 
 int attach_helper_take(struct attach_helper *h)

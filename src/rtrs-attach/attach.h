@@ -154,9 +154,13 @@ struct attach_helper {
 	int fd;				/* readable when the process has ended; -1: none */
 };
 
-/* Start this program as @program, with @word behind, and @more unless it is NULL.  0 or -errno. */
+/* Start this program as @program, with @word behind, @more unless it is NULL, and the number of
+ * this process.  0 or -errno. */
 int attach_helper_start(struct attach_helper *h, enum attach_helps task, const char *program,
 			const char *word, const char *more);
+/* In the helper: end with the process that has started it, whose number is the last word of @argv.
+ * The number of the other words; less than 0: that process has ended. */
+int attach_helper_begin(int argc, char **argv);
 /* The process has ended.  Its exit status; EXIT_FAILED, if a signal has ended it. */
 int attach_helper_take(struct attach_helper *h);
 /* Load the module @name of the kernel, unless it is there or cannot be loaded. */

@@ -312,8 +312,11 @@ static int run_other(int argc, char **argv)
 	if (!strcmp(name, ATTACH_DETACH))
 		return detach_main(argc, argv);
 	if (!strcmp(name, ATTACH_UNUSED) || !strcmp(name, ATTACH_READ) ||
-	    !strcmp(name, ATTACH_RESIZE))
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	    !strcmp(name, ATTACH_RESIZE)) {
+		argc = attach_helper_begin(argc, argv);
+		if (argc < 0)
+			return EXIT_FAILED;
+	}
 	if (!strcmp(name, ATTACH_RESIZE))
 		return via_nbd_resize_main(argc, argv);
 	if (!strcmp(name, ATTACH_UNUSED))
