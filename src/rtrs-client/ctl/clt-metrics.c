@@ -288,7 +288,7 @@ static const struct metric rows[] = {
 	  .help = "Unanswered requests on the path." },
 	{ .name = "rtrs_client_path_heartbeat_seconds", .type = METRIC_GAUGE,
 	  .unit = METRIC_SECONDS, .read = read_path_heartbeat,
-	  .help = "Time of the last heartbeat, there and back." },
+	  .help = "Shortest time of the last four heartbeats, there and back." },
 	{ .name = "rtrs_client_path_reconnects", .type = METRIC_COUNTER, .read = read_path_stat,
 	  .what = CLT_STAT_RECONNECTS,
 	  .help = "Times that the path came up again." },
