@@ -75,9 +75,9 @@ int attach_helper_take(struct attach_helper *h)
 	close(h->fd);
 	h->fd = -1;
 	h->task = ATTACH_HELPS_NOT;
-	if (waitpid(h->pid, &status, 0) != h->pid || !WIFEXITED(status))
+	if (waitpid(h->pid, &status, 0) != h->pid)
 		return EXIT_FAILED;
-	return WEXITSTATUS(status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 /* ---- the first read ---- */

@@ -65,15 +65,21 @@ void attach_size_take(struct attach *a)
 		attach_size_helped(a, 0);
 }
 
-void attach_size_helped(const struct attach *a, int status)
+void attach_size_helped(struct attach *a, int status)
 {
 	unsigned long long size = a->size.told;
 
 	if (status == 0)
 		log_info(NULL, "/dev/%s has %llu bytes now", a->state.disk, size);
+	else if (status < 0)
+		log_warn(NULL, "the export has %llu bytes now: " ATTACH_RESIZE " was ended by "
+			 "signal %d; trying again", size, -status);
 	else
 		log_warn(NULL, "the export has %llu bytes now: the kernel does not resize /dev/%s: "
 			 "%s", size, a->state.disk, strerror(status));
+	/* It may have told the kernel before. */
+	if (status < 0)
+		a->size.told = driver_node_size(a->state.disk);
 }
 
 void attach_size_end(struct attach *a)

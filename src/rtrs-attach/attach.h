@@ -147,7 +147,7 @@ struct attach_helper {
 	enum attach_helps {
 		ATTACH_HELPS_NOT,
 		ATTACH_HELPS_READ,	/* the first read: IO works */
-		ATTACH_HELPS_RESIZE,	/* its status is an errno */
+		ATTACH_HELPS_RESIZE,	/* its exit status is an errno */
 		ATTACH_HELPS_DETACH,
 	} task;
 	pid_t pid;
@@ -161,7 +161,7 @@ int attach_helper_start(struct attach_helper *h, enum attach_helps task, const c
 /* In the helper: end with the process that has started it, whose number is the last word of @argv.
  * The number of the other words; less than 0: that process has ended. */
 int attach_helper_begin(int argc, char **argv);
-/* The process has ended.  Its exit status; EXIT_FAILED, if a signal has ended it. */
+/* The process has ended.  Its exit status; or -SIGNAL, if a signal has ended it. */
 int attach_helper_take(struct attach_helper *h);
 /* Load the module @name of the kernel, unless it is there or cannot be loaded. */
 void attach_helper_module(const char *name);
@@ -253,8 +253,9 @@ static inline void attach_wake(struct attach *a)
 void attach_size_look(struct attach *a);
 /* attach_wake() was called: if the export has grown, say so to the kernel. */
 void attach_size_take(struct attach *a);
-/* The helper has said so, with @status. */
-void attach_size_helped(const struct attach *a, int status);
+/* The helper has said so, with @status, an errno; or it was ended by the signal -@status, and is
+ * started again when the server is asked again. */
+void attach_size_helped(struct attach *a, int status);
 /* Wait for the end of a question.  Requests fail while their server is away
  * (client_lose_patience()). */
 void attach_size_end(struct attach *a);
