@@ -358,6 +358,19 @@ SIM_TEST(anonymous_in_a_session)
 	}
 }
 
+static bool any(const void *arg, const struct srv_refused *r)
+{
+	return true;
+}
+
+/* The log has the last refusal with the identity that was proven. */
+static bool last_refused(const char *identity)
+{
+	const struct srv_refused *r = srv_log_last_refusal(world_server_srv(w), any, NULL);
+
+	return r && !strcmp(r->identity, identity);
+}
+
 /* Before the proof there is one answer, whatever the client knows or makes up, and however full the
  * server is. */
 SIM_TEST(one_answer_before_the_proof)
@@ -385,6 +398,7 @@ SIM_TEST(one_answer_before_the_proof)
 		CHECK(prove(&other, &proof, key_of("bob"), 2) == 0);
 		CHECK(enter(&other, &proof, 0) == (full ? -ENOMEM : 0));
 		CHECK(!full || other.path.refusal == RTRS_REFUSES_SESSIONS);
+		CHECK(last_refused(full ? "psk:bob" : ""));
 		raw_clt_fini(&other);
 		if (full)
 			world_server_srv(w)->nsessions -= CONF_MAX_SESSIONS;
@@ -413,6 +427,7 @@ SIM_TEST(another_key_in_a_session)
 			CHECK(enter(&other, &proof, 0) == -EACCES);
 			CHECK(other.path.refusal == (path == 2 ? refusals[i] : RTRS_REFUSES_NOT));
 			CHECK(world_traced(w, lines[i]));
+			CHECK(last_refused(i ? "psk:alice" : "psk:bob"));
 			raw_clt_fini(&other);
 			alice_is_well();
 		}

@@ -87,9 +87,9 @@ static enum srv_refusal reason_of(const struct decision *d)
 	return d->status == -ENOMEM ? SRV_REFUSED_LIMIT : SRV_REFUSED_CONNECT;
 }
 
-/* @req: NULL: it is broken. */
+/* @req, @who: NULL: the request is broken. */
 static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-			  const struct decision *d)
+			  const struct srv_who *who, const struct decision *d)
 {
 	bool hears = req && req->flags & RTRS_CONN_REQ_HEARS;
 	enum srv_refusal reason = reason_of(d);
@@ -99,7 +99,10 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 
 	srv->refused[reason]++;
 	fab_conn_addrs(conn, &local, &peer);
-	fab_conn_identity(conn, &id);
+	if (who)
+		id = who->id;
+	else
+		fab_conn_identity(conn, &id);
 	fab_addr_format(&peer, text, sizeof(text));
 	snprintf(line, sizeof(line), "connection refused: %s (%s)", d->why, strerror(-d->status));
 	srv_log_again(&srv->log, &peer, &refuse_limit, LOG_LEVEL_WARN,
@@ -344,10 +347,10 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 
 /* Carry out @d, an ACCEPT or REFUSE. */
 static void accept_carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
-			     const struct rtrs_conn_req *req)
+			     const struct rtrs_conn_req *req, const struct srv_who *who)
 {
 	if (d->what == REFUSE)
-		accept_refuse(srv, conn, req, d);
+		accept_refuse(srv, conn, req, who, d);
 	else
 		srv_setup_con(d->path, req, conn);
 }
@@ -381,7 +384,7 @@ static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtr
 
 	if (!p) {
 		d = decision_refuse(RTRS_REFUSES_CLOSING, why);
-		accept_refuse(srv, conn, req, &d);
+		accept_refuse(srv, conn, req, who, &d);
 		return;
 	}
 	*p = (struct srv_parked){
@@ -408,7 +411,7 @@ static void park_timeout(struct loop_timer *timer)
 		list_del(&p->link);
 		d = decision_refuse(RTRS_REFUSES_CLOSING,
 				    "its former path has not closed in time");
-		accept_refuse(srv, p->conn, &p->req, &d);
+		accept_refuse(srv, p->conn, &p->req, &p->who, &d);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -428,7 +431,7 @@ void srv_accept_retry(struct srv *srv)
 			list_add_tail(&srv->parked, &p->link);
 			continue;
 		}
-		accept_carry_out(srv, &d, p->conn, &p->req);
+		accept_carry_out(srv, &d, p->conn, &p->req, &p->who);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -458,7 +461,7 @@ void srv_accept_refuse_parked(struct srv *srv)
 
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		list_del(&p->link);
-		accept_refuse(srv, p->conn, &p->req, &d);
+		accept_refuse(srv, p->conn, &p->req, &p->who, &d);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -483,7 +486,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 
 	if (rc) {
 		d = decision_refuse_for(rc, why);
-		accept_refuse(srv, conn, NULL, &d);
+		accept_refuse(srv, conn, NULL, NULL, &d);
 		return;
 	}
 	if (srv_auth_takes(srv, conn, mode, &req, msg))
@@ -492,13 +495,13 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 	refusal = srv_pass_who(srv, conn, mode, &req, msg, &who, &why);
 	if (refusal) {
 		d = decision_refuse(refusal, why);
-		accept_refuse(srv, conn, &req, &d);
+		accept_refuse(srv, conn, &req, &who, &d);
 		return;
 	}
 	d = accept_decide(srv, &req, &who, conn);
 	if (d.what == PARK)
 		accept_park(srv, conn, &req, &who, d.why);
 	else
-		accept_carry_out(srv, &d, conn, &req);
+		accept_carry_out(srv, &d, conn, &req, &who);
 	explicit_bzero(&who, sizeof(who));
 }
