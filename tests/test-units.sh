@@ -57,6 +57,16 @@ must_fail grep -E '^(SupplementaryGroups|Group)=.*disk|^DeviceAllow=.*block' "${
 for unit in "$installed"/*.service; do
 	grep -q -x 'DevicePolicy=closed' "$unit" || fail "$unit may open any device"
 done
+# systemd does not end a start that waits, after 90 seconds.  A gateway is ready without its server.
+for unit in rtrs-attach@ rtrs-server rtrs-server@; do
+	grep -q -x 'TimeoutStartSec=infinity' "$installed/$unit.service" ||
+		fail "systemd ends the start of $unit"
+done
+# Neither is what waits for the device, in the lines that users copy.
+grep -h '/dev/rtrs/.* ext4 _netdev' "$top_srcdir"/man/*.pod "$top_srcdir"/contrib/examples/* \
+	>"$tmp/waits"
+[ "$(wc -l <"$tmp/waits")" -eq 3 ]
+must_fail grep -v '_netdev.*,x-systemd\.device-timeout=0' "$tmp/waits"
 # What verify finds where there is something to find.
 sed -i 's/^Restart=/Restat=/' "$root/etc/systemd/system/rtrs-server.service"
 must_fail verify rtrs-server.service
