@@ -64,8 +64,8 @@ kill -TERM "$start_pid"
 expect_exit "$start_pid" 143
 expect_exit "$reload_pid" 1
 # It reads its keys behind the threads' start.
-"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$tmp/keys.ctl" --auth-psk "$tmp/mnt/4" x=mem:1M \
-	>"$tmp/keys.log" 2>&1 &
+"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$tmp/keys.ctl" --auth-psk "$tmp/mnt/4" \
+	x=mem:1M >"$tmp/keys.log" 2>&1 &
 keys_pid=$!
 wait_until "a start that reads keys" reads "$keys_pid"
 kill -TERM "$keys_pid"

@@ -79,7 +79,8 @@ stop_process "$given_pid"
 [ -S "$tmp/given.sock" ] || fail "the socket is not its own to remove"
 rm "$tmp/given.sock"
 expect_failure 1 "LISTEN_FDS passes sockets: remove --unix, --ipaddr, --port and --run" \
-	/usr/bin/python3 "$tmp/activate.py" "$tmp/given.sock" "$RTRS_NBD" --run true "$server" export=disk
+	/usr/bin/python3 "$tmp/activate.py" "$tmp/given.sock" \
+	"$RTRS_NBD" --run true "$server" export=disk
 
 # Sockets that another process was given are none, and the log says so.
 LISTEN_FDS=1 LISTEN_PID=1 "$RTRS_NBD" -f -U "$tmp/own.sock" -P "$tmp/own.pid" "$server" \

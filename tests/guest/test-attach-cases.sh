@@ -3,7 +3,8 @@
 # guest: kernel=6.12 timeout=180 full
 # What a user of a block device may expect (doc/devices.md), of the devices of rtrs-attach by both
 # drivers: sectors and parts of them, the end of the disk, discards and zeroes, flushes that reach
-# the storage, errors of the storage and their end, and a device that is read-only; and what a name may be.
+# the storage, errors of the storage and their end, a device that is read-only, and what a name may
+# be.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 . "$top_srcdir/tests/guest/attach.sh"

@@ -338,6 +338,7 @@ SIM_TEST(two_servers)
 	struct world_client_conf conf;
 	struct world_io *io;
 
+	mode = RNBD_ACCESS_RW;
 	w = world_serve(SERVER(.shared = true));
 	world_server_start(w, SERVER(.host = "srv2", .shared = true));
 	client_kept_init(&kept, "boot", "disk0");

@@ -278,19 +278,6 @@ static void honest(struct world *w, unsigned steps)
 		cr_assert(deliver(w, to[i], &w->heard[i ? w->n - 1 : 0]));
 }
 
-/* That the oracle sees a run that is good: it counts what it has judged. */
-Test(auth_attacker, an_honest_run)
-{
-	struct world *w = calloc(1, sizeof(*w));
-
-	begin(w);
-	nproven = 0;
-	honest(w, 4);
-	cr_assert_eq(nproven, 2);
-	cr_assert(w->end[0].state == AUTH_PROVEN && w->end[CLIENTS].state == AUTH_PROVEN);
-	free(w);
-}
-
 Test(auth_attacker, all_orders, .timeout = 3600)
 {
 	struct world *w = calloc(1, sizeof(*w));

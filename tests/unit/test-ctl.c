@@ -630,21 +630,6 @@ static void leave_stale(void)
 	close(fd);
 }
 
-Test(ctl, a_dead_one_is_replaced)
-{
-	int fd;
-
-	on_loop(close_ctl);
-	sem_wait(&closed);
-	leave_stale();
-	on_loop(open_ctl);
-	cr_assert_eq(open_rc, 0, "%s", open_err);
-	fd = client();
-	say(fd, "{\"command\":\"a\"}\n");
-	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
-	close(fd);
-}
-
 Test(ctl, what_is_no_socket_stays)
 {
 	on_loop(close_ctl);

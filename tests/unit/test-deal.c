@@ -25,14 +25,6 @@ static void takes(const unsigned *want, unsigned n)
 	cr_assert_null(deal_take(&deal));
 }
 
-Test(deal, in_order)
-{
-	cr_assert_null(deal_take(&deal));
-	for (unsigned i = 0; i < 3; i++)
-		deal_add(&deal, &items[i], i);
-	takes((unsigned[]){ 0, 1, 2 }, 3);
-}
-
 Test(deal, many_of_one_host)
 {
 	for (unsigned i = 0; i < 4; i++)
