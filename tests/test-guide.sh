@@ -46,8 +46,12 @@ while IFS= read -r word <&3; do
 		grep -r -q -F "${command%% rxe0*}" "$top_srcdir/tests/guest" ||
 			grep -r -q -F "listen rdma://" "$top_srcdir/tests/guest"
 		;;
+	"systemctl enable --now rtrs-attach@disk0.service")
+		# One process has the device: what was started by hand ends first.
+		grep -B 1 -F "$command" "$tmp/commands" | grep -F "rtrs-detach disk0"
+		;;
 	"rtrs-attach "* | "rtrs-detach "* | "mkfs.ext4 /dev/rtrs/"* | "mount /dev/rtrs/"* | \
-		"systemctl enable --now rtrs-attach@"* | "echo '/dev/rtrs/"*)
+		"umount /mnt" | "echo /dev/rtrs/"*)
 		echo "run in a guest: tests/guest/test-attach-nbd.sh, tests/guest/test-units.sh"
 		;;
 	"echo round-robin >/sys/devices/virtual/rtrs-client/disk0/mpath_policy")
