@@ -31,8 +31,10 @@ const char *const rnbd_access_names[RNBD_ACCESS_MODES] = {
 
 const char *const rnbd_ext_names[RNBD_EXT_FEATURES] = {
 	"nounmap", "preflush", "tag", "export-id", "list", "extents", "shared", "later", "probe",
+	"reason", "digest", "lineage",
 };
-_Static_assert(RNBD_EXT_PROBE == 1u << (RNBD_EXT_FEATURES - 1), "each feature has a name");
+_Static_assert(!((RNBD_EXT_ALL | RNBD_EXT_SHARED | RNBD_EXT_DIGEST) >> RNBD_EXT_FEATURES),
+	       "each feature has a name");
 
 static void hdr_encode(struct rnbd_msg_hdr *hdr, enum rnbd_msg_type type)
 {

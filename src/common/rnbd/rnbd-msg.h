@@ -51,7 +51,7 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 	 RNBD_EXT_REASON | RNBD_EXT_LINEAGE)
 
 /* The names of these features for users, "nounmap", "preflush", ..., by the number of the bit. */
-#define RNBD_EXT_FEATURES 9u
+#define RNBD_EXT_FEATURES 12u
 extern const char *const rnbd_ext_names[RNBD_EXT_FEATURES];
 
 struct rnbd_ext {
