@@ -10,11 +10,11 @@ truncate -s 4M "$tmp/disk"
 start_server "disk=$tmp/disk" "other=$tmp/disk" --no-lock
 server=server=127.0.0.1:$server_port
 
-# --run: the command hears where the socket is, and its status is that of rtrs-nbd.  A SIGHUP, which
-# comes first, ends nothing.
+# --run: the command hears where the socket is, and its status is that of rtrs-nbd, whose starter
+# ignores the ends of its children.  A SIGHUP, which comes first, ends nothing.
 status=0
 # shellcheck disable=SC2016 # the command's
-timeout "$TIMEOUT_S" "$RTRS_NBD" -U - "$server" export=disk --run '
+timeout "$TIMEOUT_S" env --ignore-signal=CHLD "$RTRS_NBD" -U - "$server" export=disk --run '
 	echo "$unixsocket"
 	[ -S "$unixsocket" ] && nbdinfo --size "$uri" && kill -HUP $PPID &&
 		exit 7' >"$tmp/run.out" || status=$?

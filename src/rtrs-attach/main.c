@@ -332,11 +332,11 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
+	signals_begin();
 	status = run_other(argc, argv);
 	if (status >= 0)
 		return status;
 	slices_shorten();
-	signals_begin();
 	signals_mask(SIG_BLOCK, signals_of_habit);
 	status = attach_options_parse(&options, &front, argc, argv);
 	if (status < 0 && options.udev)

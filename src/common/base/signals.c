@@ -11,6 +11,7 @@ const int signals_of_habit[] = { SIGHUP, SIGUSR1, SIGUSR2, 0 };
 void signals_begin(void)
 {
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
 }
 
 void signals_tell_ignored(int sig, const char *why)

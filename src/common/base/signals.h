@@ -7,7 +7,8 @@
 #include <signal.h>
 
 /* Ignore SIGXFSZ: a write beyond the limit of a file's size (RLIMIT_FSIZE) fails with EFBIG, and
- * does not end the program.  Call in main(), before anything is written. */
+ * does not end the program.  Do not ignore SIGCHLD, which the starter may: the end of a child would
+ * be lost.  Call in main(), before anything is written, and any child is started. */
 void signals_begin(void);
 
 /* Signals that end a program by default and that daemons get out of habit; 0 is behind the last. */
