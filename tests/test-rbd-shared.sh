@@ -10,6 +10,7 @@ requires_server; requires_plugin
 requires_plain_build
 requires fio --enghelp=nbd
 requires nbdsh --version
+requires curl --version
 . "$top_srcdir/tests/ceph.sh"
 . "$top_srcdir/tests/shared-load.sh"
 . "$top_srcdir/tests/wires.sh"
@@ -52,8 +53,11 @@ serve a
 serve b
 start_nbdkit path=10.77.1.2:1234 path=10.77.2.2:1234 \
 	"heartbeat=$HEARTBEAT_MS" "heartbeat-misses=$HEARTBEAT_MISSES" \
-	"io-timeout=$((10 * TIMEOUT_S))"
+	"io-timeout=$((10 * TIMEOUT_S))" metrics="unix:$tmp/metrics.sock"
 wait_until "a path that stands by" stands_by
+# It is as good as one that is up: no alert.
+[ "$(curl -s --unix-socket "$tmp/metrics.sock" http://localhost/metrics |
+	grep -c '^rtrs_client_path_up{.*} 1$')" -eq 2 ]
 shared_load_start
 goes_on "the start"
 # Another client, at either server: the lock, and who has the export open.

@@ -123,8 +123,10 @@ static void read_path_up(struct metric_out *out, const void *program)
 {
 	struct clt_path *path;
 
+	/* One that stands by is as it should be. */
 	shown_path_for_each(path, program)
-		metric_value(out, PATH_LABELS(path), clt_attempt_is_up(&path->att));
+		metric_value(out, PATH_LABELS(path), clt_attempt_is_up(&path->att) ||
+			     clt_path_state(path) == CLT_PATH_STANDBY);
 }
 
 static void read_path_inflight(struct metric_out *out, const void *program)
@@ -282,7 +284,7 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_client_paths", .type = METRIC_GAUGE, .read = read_paths,
 	  .help = "Paths, by their state." },
 	{ .name = "rtrs_client_path_up", .type = METRIC_GAUGE, .read = read_path_up,
-	  .help = "1 if the path accepts requests." },
+	  .help = "1 if the path accepts requests, or stands by." },
 	{ .name = "rtrs_client_path_inflight_requests", .type = METRIC_GAUGE,
 	  .read = read_path_inflight,
 	  .help = "Unanswered requests on the path." },
