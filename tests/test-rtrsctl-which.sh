@@ -67,6 +67,21 @@ for name in disk gate vm; do
 done
 [ "$(grep -c '^  rtrsctl ' "$tmp/several")" -eq 3 ]
 [ "$("$rtrsctl" --name gate policy)" = "policy  min-inflight" ]
+# choice_is LINE WORD...: a line of the choice has all that was typed.
+choice_is() {
+	local line=$1 status=0
+	shift
+	"$rtrsctl" "$@" 2>"$tmp/several" || status=$?
+	[ $status -eq 2 ] || fail "status $status"
+	grep -x -F -e "  rtrsctl $line" "$tmp/several" || fail "$(cat "$tmp/several")"
+}
+choice_is "--name=disk export kick disk vm" export kick disk vm
+choice_is "--name=disk explain disk psk:gw1" explain disk psk:gw1
+choice_is "--name=disk export snapshot disk 'its '\\''name'\\'''" export snapshot disk "its 'name'"
+choice_is "--name=disk --force export set disk iops=5 bps=1M" export set disk iops=5 --force bps=1M
+# One program of each kind is called disk.
+choice_is "--server --name=disk --force reload" --server reload --force
+choice_is "--socket=$RUNTIME_DIRECTORY/server-$server2.sock --force reload" --server reload --force
 expect_failure 1 \
 	"^rtrsctl: --name 'dsk': no program that runs has this name \(did you mean disk\?\): see rtrsctl" \
 	"$rtrsctl" --name dsk stats reset

@@ -318,6 +318,8 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 
 	if (!argc)
 		return say_error(EXIT_USAGE, "no command: see rtrsctl --help");
+	ctx->typed = argv;
+	ctx->ntyped = argc;
 	ctx->command = find_command(argv, argc, &used);
 	if (!ctx->command)
 		return unknown_command(argv, argc);

@@ -38,6 +38,8 @@ struct ctx {
 	bool json, dump, force;
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;
+	char **typed;			/* [ntyped]: the words of the command, and behind it */
+	int ntyped;
 	const char *arg, *second;	/* NULL: not given */
 	char *words;			/* @arg, if words were joined; the caller frees the text */
 };

@@ -27,7 +27,6 @@
 #include "names.h"
 #include "number.h"
 #include "say.h"
-#include "text.h"
 #include "unix-sock.h"
 
 /* ---- programs ---- */
@@ -316,17 +315,6 @@ static int other_kind(const struct ctx *ctx)
 			 ctx->wanted.name || ctx->wanted.pid ? " of this --name or --pid" : "");
 }
 
-/* Ask the user to choose one of several programs. */
-static int several_found(const struct ctx *ctx, const struct found *found)
-{
-	char command[512], arg[256] = "";
-
-	if (ctx->arg)
-		text_safe(ctx->arg, arg, sizeof(arg));
-	snprintf(command, sizeof(command), "%s%s%s", ctx->command->name, *arg ? " " : "", arg);
-	return say_choice("several programs run: choose one", command, found);
-}
-
 /* Leave in @found the programs with the command of @ctx. */
 static void keep_kind(const struct ctx *ctx, struct found *found)
 {
@@ -360,6 +348,6 @@ int find_for_command(const struct ctx *ctx, struct found *found)
 	if (!found->n)
 		return other_kind(ctx);
 	if (found->n > 1 && !ctx->command->asks)
-		return several_found(ctx, found);
+		return say_choice("several programs run: choose one", ctx, found);
 	return EXIT_DONE;
 }

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "args.h"
 #include "check.h"
 #include "ctl-json.h"
 #include "find.h"
@@ -15,6 +16,7 @@
 #include "text.h"
 
 #define PLAIN_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+#define SHELL_LETTERS PLAIN_LETTERS "=,:/@+%"	/* of words that a shell takes as they stand */
 
 static bool json, check;
 
@@ -66,21 +68,52 @@ static bool name_chooses(const struct found *found, const char *name)
 	return n == 1;
 }
 
-int say_choice(const char *text, const char *command, const struct found *found)
+/* Print @word as a shell takes it. */
+static void print_word(const char *word)
+{
+	static char safe[4500];		/* the longest contains the name of a directory */
+	bool plain = *word && strspn(word, SHELL_LETTERS) == strlen(word);
+
+	if (!plain)
+		fputc('\'', stderr);
+	for (const char *c = text_safe(word, safe, sizeof(safe)); *c; c++)
+		fprintf(stderr, *c == '\'' ? "'\\%c'" : "%c", *c);
+	if (!plain)
+		fputc('\'', stderr);
+}
+
+/* Print the command line of @ctx for @program, one of @found. */
+static void print_choice(const struct ctx *ctx, const struct found *found,
+			 const struct found_program *program)
+{
+	bool named = name_chooses(found, program->name);
+
+	fputs("  rtrsctl", stderr);
+	/* A command of one kind chooses it by itself, as a socket does. */
+	if (named && !ctx->command->kind && (ctx->wanted.server || ctx->wanted.gateway))
+		fputs(ctx->wanted.server ? " --server" : " --gateway", stderr);
+	fputs(named ? " --name=" : " --socket=", stderr);
+	print_word(named ? program->name : program->path);
+	if (ctx->force)
+		fputs(" --force", stderr);
+	for (int i = 0; i < ctx->ntyped; i++) {
+		fputc(' ', stderr);
+		print_word(ctx->typed[i]);
+	}
+	fputc('\n', stderr);
+}
+
+int say_choice(const char *text, const struct ctx *ctx, const struct found *found)
 {
 	json_t *names = json_array();
-	static char line[4500];		/* the longest contains the name of a directory */
 
 	if (!json)
 		say_error(EXIT_USAGE, "%s", text);
 	for (size_t i = 0; i < found->n; i++) {
-		text_safe(found->at[i].path, line, sizeof(line));
 		if (json)
-			json_array_append_new(names, ctl_json_text(line));
-		else if (name_chooses(found, found->at[i].name))
-			fprintf(stderr, "  rtrsctl --name=%s %s\n", found->at[i].name, command);
+			json_array_append_new(names, ctl_json_text(found->at[i].path));
 		else
-			fprintf(stderr, "  rtrsctl --socket=%s %s\n", line, command);
+			print_choice(ctx, found, &found->at[i]);
 	}
 	if (json)
 		print_json(json_pack("{s:b,s:o,s:O}", "ok", 0, "error", ctl_json_text(text),

@@ -9,6 +9,7 @@
 
 #define TEXT_MAX_BYTES 16384		/* of an error: the mistakes of a file, a line each */
 
+struct ctx;
 struct found;
 
 /* From now on write errors as JSON: {"ok":false,"error":TEXT}, a line of standard output.  Before
@@ -20,8 +21,8 @@ void say_check(void);
 /* Write an error, with control characters masked for the terminal.  Returns the exit status:
  * @status, unless say_check() was called. */
 int say_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Write the error @text, and below a command line with @command for each of the programs @found to
+/* Write the error @text, and below the command line of @ctx for each of the programs @found to
  * choose from: by its name, or by its socket where others have the name.  Returns EXIT_USAGE. */
-int say_choice(const char *text, const char *command, const struct found *found);
+int say_choice(const char *text, const struct ctx *ctx, const struct found *found);
 
 #endif
