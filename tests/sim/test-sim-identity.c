@@ -322,6 +322,11 @@ static void set_disk(const char *allow, const char *read_only)
  * a kernel in its place sees the end, and nothing else (hpath-wc.c). */
 static void told(uint8_t uuid, const char *name, enum rtrs_refusal refusal)
 {
+	const uint64_t *counted = &world_server_srv(w)->refused[refusal == RTRS_REFUSES_EXPORT ?
+								 SRV_REFUSED_RIGHTS :
+								 SRV_REFUSED_IDENTITY];
+	const uint64_t before = *counted;
+
 	for (unsigned hears = 0; hears < 2; hears++) {
 		raw_clt_init(&other, "clt2", (uint8_t)(2 + hears), uuid, 2);
 		CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
@@ -332,6 +337,7 @@ static void told(uint8_t uuid, const char *name, enum rtrs_refusal refusal)
 		raw_clt_fini(&other);
 		world_run_ms(w, 50);
 	}
+	CHECK(*counted == before + 2);
 	CHECK(do_read() == 0);
 }
 

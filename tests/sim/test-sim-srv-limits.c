@@ -190,6 +190,11 @@ SIM_TEST(parked_up_to_the_limit)
 
 /* ---- times ---- */
 
+static bool any(const void *arg, const struct srv_refused *r)
+{
+	return true;
+}
+
 /* The path of clt is down and drains for @ms; its client is back at once, or another one (@name)
  * wants the name of its session. */
 static int come_back(uint32_t ms, bool name)
@@ -214,6 +219,9 @@ static int come_back(uint32_t ms, bool name)
 	CHECK(!rc || !name || other.path.refusal == RTRS_REFUSES_NAME_CLOSING);
 	CHECK(!rc || world_traced(w, name ? "path not set up: session name sess is still in use" :
 				  "connection refused: its former path has not closed in time"));
+	CHECK(world_server_srv(w)->refused[name ? SRV_REFUSED_IDENTITY : SRV_REFUSED_CONNECT] ==
+	      !!rc);
+	CHECK(!rc == !srv_log_last_refusal(world_server_srv(w), any, NULL));
 	sim_flush_late("srv", 0);
 	raw_clt_fini(&other);
 	return rc;

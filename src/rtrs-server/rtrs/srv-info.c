@@ -20,11 +20,13 @@
 
 /* ---- the name ---- */
 
-static enum srv_info_event refused(struct srv_path *path, enum rtrs_refusal refusal)
+static enum srv_info_event refused(struct srv_path *path, enum rtrs_refusal refusal,
+				   const char *cause)
 {
 	path->info.refusal = refusal;
-	if (refusal == RTRS_REFUSES_IDENTITY || refusal == RTRS_REFUSES_NAME)
-		path->srv->refused[SRV_REFUSED_IDENTITY]++;
+	path->srv->refused[refusal == RTRS_REFUSES_EXPORT ? SRV_REFUSED_RIGHTS :
+			   SRV_REFUSED_IDENTITY]++;
+	srv_log_refusal(path->srv, &path->client, path->identity, NULL, cause);
 	return SRV_INFO_EV_REFUSED;
 }
 
@@ -37,22 +39,22 @@ static enum srv_info_event info_judge(struct srv_path *path, char *cause, size_t
 	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
 		snprintf(cause, len, "its session belongs to %s, but the client is %s",
 			 srv_sess_person(path->sess->identity), srv_sess_person(path->identity));
-		return refused(path, RTRS_REFUSES_IDENTITY);
+		return refused(path, RTRS_REFUSES_IDENTITY, cause);
 	}
 	if (holder && holder->state == SRV_PATH_DRAINING)
 		return SRV_INFO_EV_HELD;
 	if (holder) {
 		snprintf(cause, len, "session name %s of %s is in use by %s", name,
 			 srv_sess_person(path->identity), holder->name);
-		return refused(path, RTRS_REFUSES_NAME);
+		return refused(path, RTRS_REFUSES_NAME, cause);
 	}
 	if (path->sess->name[0] && strcmp(path->sess->name, name)) {
 		snprintf(cause, len, "session name %s, but its session is called %s", name,
 			 path->sess->name);
-		return refused(path, RTRS_REFUSES_OTHER_NAME);
+		return refused(path, RTRS_REFUSES_OTHER_NAME, cause);
 	}
 	return path->srv->ops->path_joins(path, cause, len) ? SRV_INFO_EV_FREE :
-	       refused(path, RTRS_REFUSES_EXPORT);
+	       refused(path, RTRS_REFUSES_EXPORT, cause);
 }
 
 /* ---- life ---- */
@@ -74,12 +76,10 @@ static void info_look(void *object)
 	char cause[INFO_CAUSE_LEN];
 	enum srv_info_event event = info_judge(path, cause, sizeof(cause));
 
-	if (event == SRV_INFO_EV_REFUSED) {
-		srv_log_refusal(path->srv, &path->client, path->identity, NULL, cause);
+	if (event == SRV_INFO_EV_REFUSED)
 		info_refuse(path, cause);
-	} else {
+	else
 		info_event(path, event);
-	}
 }
 
 static void info_wait(void *object)
@@ -176,8 +176,8 @@ static void info_timeout(struct loop_timer *timer)
 		info_refuse(path, "it was refused, and does not disconnect");
 		return;
 	}
-	path->info.refusal = RTRS_REFUSES_NAME_CLOSING;
 	snprintf(cause, sizeof(cause), "session name %s is still in use", path->info.name);
+	refused(path, RTRS_REFUSES_NAME_CLOSING, cause);
 	info_refuse(path, cause);
 }
 

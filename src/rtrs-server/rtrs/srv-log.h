@@ -71,7 +71,8 @@ enum srv_refusal {
 	SRV_REFUSED_LIMIT,
 	SRV_REFUSED_CONNECT,		/* any other reason */
 	/* opens of exports */
-	SRV_REFUSED_RIGHTS,		/* the lists of the export do not have the client */
+	SRV_REFUSED_RIGHTS,		/* the lists of the export do not have the client, or a path
+					 * that joins its session */
 	SRV_REFUSED_READ_ONLY,
 	SRV_REFUSED_MISSING,		/* no such export */
 	SRV_REFUSED_IN_USE,
