@@ -348,15 +348,22 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-/* --json applies to errors, too, wherever --json stands.  To a monitoring system, which runs
- * "check" and "doctor", the exit status of a mistake would be a state. */
+/* True if @word is a command of a monitoring system, to which the exit status of a mistake would be
+ * a state. */
+static bool is_check(const char *word)
+{
+	return !strcmp(word, "check") || !strcmp(word, "doctor");
+}
+
+/* --json applies to errors, too, wherever --json stands, and the form of a check until it is known
+ * which word is the command. */
 static void look_for_form(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		if (!strcmp(argv[i], "--json"))
 			say_json();
-		if (!strcmp(argv[i], "check") || !strcmp(argv[i], "doctor"))
-			say_check();
+		if (is_check(argv[i]))
+			say_check(true);
 	}
 }
 
@@ -395,6 +402,8 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (result != OPT_RUN)
 		return say_error(EXIT_USAGE, "%s", err);
 	argc += negative;
+	if (first < argc)
+		say_check(is_check(argv[first]));
 	if (ctx->dump && argc > first)
 		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one",
 				 argv[first]);

@@ -25,9 +25,9 @@ void say_json(void)
 	json = true;
 }
 
-void say_check(void)
+void say_check(bool on)
 {
-	check = true;
+	check = on;
 }
 
 static void print_json(json_t *object)

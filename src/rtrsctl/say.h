@@ -5,6 +5,8 @@
 #ifndef SAY_H
 #define SAY_H
 
+#include <stdbool.h>
+
 #include "process.h"
 
 #define TEXT_MAX_BYTES 16384		/* of an error: the mistakes of a file, a line each */
@@ -15,11 +17,11 @@ struct found;
 /* From now on write errors as JSON: {"ok":false,"error":TEXT}, a line of standard output.  Before
  * this call errors are lines of standard error. */
 void say_json(void);
-/* From now on an error is the answer of "check": a line of standard output, unless say_json() was
- * called, and CHECK_UNKNOWN (check.h) as the exit status. */
-void say_check(void);
+/* With @on an error is from now on the answer of "check": a line of standard output, unless
+ * say_json() was called, and CHECK_UNKNOWN (check.h) as the exit status. */
+void say_check(bool on);
 /* Write an error, with control characters masked for the terminal.  Returns the exit status:
- * @status, unless say_check() was called. */
+ * @status, unless say_check() is on. */
 int say_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Write the error @text, and below the command line of @ctx for each of the programs @found to
  * choose from: by its name, or by its socket where others have the name.  Returns EXIT_USAGE. */

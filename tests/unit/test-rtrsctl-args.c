@@ -15,11 +15,27 @@ void say_json(void)
 {
 }
 
-void say_check(void)
+static bool check;
+
+void say_check(bool on)
 {
+	check = on;
 }
 
 Test(args, table) { opt_rules(&args_table, sizeof(struct ctx), "rtrsctl.pod"); }
+
+/* Read @args, words with a space between, into @ctx. */
+static int parse(struct ctx *ctx, const char *args)
+{
+	static char copy[128];
+	char *argv[16] = { (char *)"rtrsctl" }, *save, *word;
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", args);
+	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[argc++] = word;
+	return args_parse(ctx, argc, argv);
+}
 
 Test(args, command_lines)
 {
@@ -63,19 +79,40 @@ Test(args, command_lines)
 	};
 
 	for_each_case(c, cases) {
-		char copy[128], *argv[16] = { (char *)"rtrsctl" }, *save, *word;
 		struct ctx ctx = { 0 };
-		int argc = 1;
 
-		snprintf(copy, sizeof(copy), "%s", c->args);
-		for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-			argv[argc++] = word;
-		cr_assert_eq(args_parse(&ctx, argc, argv), c->status, "%s", c->args);
+		cr_assert_eq(parse(&ctx, c->args), c->status, "%s", c->args);
 		if (c->status >= 0)
 			continue;
 		cr_assert_eq(ctx.watch_s, c->watch_s, "%s", c->args);
 		cr_assert(!c->command || !strcmp(ctx.command->name, c->command), "%s", c->args);
 		cr_assert(!c->arg || !strcmp(ctx.arg, c->arg), "%s", c->args);
+	}
+}
+
+/* The form of an error, and 3 as its status, are for a monitoring system, which runs "check". */
+Test(args, form_of_errors)
+{
+	static const struct {
+		const char *args;
+		bool check;
+	} cases[] = {
+		{ "check", true },
+		{ "--bogus check", true },
+		{ "--server check all", true },
+		{ "--name=x doctor a b", true },
+		{ "export remove doctor", false },
+		{ "--name check reload", false },
+		{ "explain check", false },
+		{ "--name check bogus", false },
+	};
+
+	for_each_case(c, cases) {
+		struct ctx ctx = { 0 };
+
+		check = false;
+		parse(&ctx, c->args);
+		cr_assert_eq(check, c->check, "%s", c->args);
 	}
 }
 
