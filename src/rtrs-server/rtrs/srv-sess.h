@@ -40,9 +40,11 @@ struct srv_sess {
 	bool lineage;			/* @uuid is of one (rtrs-msg.h); constant */
 	struct fab_addr client;		/* of the first path */
 	/* The name that the client of the first connection has proven, by messages or by its
-	 * transport; each later connection is by the same, and by the same key.  Constant. */
+	 * transport; each later connection is by the same.  Constant. */
 	char transport_identity[FAB_IDENTITY_LEN];
-	uint8_t key_id[16];		/* by messages (auth_chap_key_id()); else zero */
+	/* The key of the proof by messages (auth_chap_key_id()), which each later connection has;
+	 * else zero: by TLS any key of the name lets a path join.  Constant. */
+	uint8_t key_id[16];
 	/* The owner of the session, from its first INFO_REQ on; "": anonymous.  Each path that
 	 * joins has the same srv_path.identity. */
 	char identity[FAB_IDENTITY_LEN];
