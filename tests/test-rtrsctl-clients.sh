@@ -92,6 +92,37 @@ if [ "$NBD_FRONT" = nbdkit ]; then
 	grep "^{\"ok\":false,\"error\":\"$no_list" "$tmp/clients"
 fi
 
+# So is rtrs-attach, which has a block device; this one is made by hand.
+cat >"$tmp/attach.py" <<'END'
+import json, os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o600)
+listener.listen(16)
+while True:
+    client = listener.accept()[0]
+    line = client.recv(4096)
+    if not line:
+        continue
+    answer = {"ok": True, "program": "rtrs-attach", "name": "disk", "pid": os.getpid(),
+              "now_ns": 1, "exports": [], "sessions": []}
+    if json.loads(line)["command"] not in ("list", "stats"):
+        answer = {"ok": False, "error": "rtrs-attach has no command of this name"}
+    client.sendall(json.dumps(answer).encode() + b"\n")
+    client.close()
+END
+attach_sock=$RUNTIME_DIRECTORY/rtrs-attach-$$.sock
+/usr/bin/python3 "$tmp/attach.py" "$attach_sock" &
+attach=$!
+cleanup_fn kill_process $attach
+wait_until "the control socket" test -S "$attach_sock"
+"$rtrsctl" list | grep -x "rtrs-attach disk"
+"$rtrsctl" clients >"$tmp/clients" 2>"$tmp/errors"
+[ ! -s "$tmp/errors" ] || fail "$(cat "$tmp/errors")"
+expect_failure 1 "^rtrsctl: rtrs-attach has no list of NBD clients: it has a block device " \
+	"$rtrsctl" --socket "$attach_sock" clients
+kill_process $attach
+
 # A program made by hand: what is counted at the first and at the second question, a second later.
 cat >"$tmp/program.py" <<'END'
 import json, os, socket, sys

@@ -44,9 +44,9 @@ bool answer_is_server(const json_t *answer)
 	return !strcmp(answer_string(answer, "program"), "rtrs-server");
 }
 
-bool answer_is_plugin(const json_t *answer)
+bool answer_is_nbd(const json_t *answer)
 {
-	return !strcmp(answer_string(answer, "program"), "nbdkit-rtrs-plugin");
+	return !strcmp(answer_string(answer, "program"), "rtrs-nbd");
 }
 
 /* ---- secrets ---- */

@@ -25,8 +25,8 @@ const char *answer_export_key(const json_t *ex, char key[ANSWER_KEY]);
 const char *answer_device_key(const json_t *dev, char key[ANSWER_KEY]);
 /* True if @answer is of an rtrs-server, false for a client. */
 bool answer_is_server(const json_t *answer);
-/* True if @answer is of the plugin of nbdkit. */
-bool answer_is_plugin(const json_t *answer);
+/* True if @answer is of rtrs-nbd, which alone has the command "clients". */
+bool answer_is_nbd(const json_t *answer);
 
 /* ---- files of keys and directories of certificates, in an answer to "show" ---- */
 

@@ -59,14 +59,13 @@ static json_t *ask_program(const struct ctx *ctx, const char *socket, const char
 }
 
 /* Ask the program at @socket for the answer of the command.  About clients a server tells with its
- * counters, and a gateway has a command of its own; the answer of the plugin has none. */
+ * counters, and rtrs-nbd has a command of its own; the answers of others have none. */
 static json_t *ask_one(const struct ctx *ctx, const char *socket, char *err, size_t len)
 {
 	const struct command *c = ctx->command;
 	json_t *answer = ask_program(ctx, socket, c->sends ? c->sends : c->name, err, len);
 
-	if (!answer || c->answer != ANSWER_CLIENTS || answer_is_server(answer) ||
-	    answer_is_plugin(answer))
+	if (!answer || c->answer != ANSWER_CLIENTS || !answer_is_nbd(answer))
 		return answer;
 	json_decref(answer);
 	return ask_program(ctx, socket, "clients", err, len);
@@ -172,14 +171,36 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 
 /* ---- commands ---- */
 
-/* Leave in @found, and in @answers, the programs that have clients.  A user who has asked only
- * plugins is told that there is nobody to list.  Returns the number of answers. */
-static size_t drop_plugins(struct found *found, json_t **answers)
+/* True if @answer is of a program without clients; NULL: it may have some. */
+static bool is_other(const json_t *answer)
+{
+	return answer && !answer_is_server(answer) && !answer_is_nbd(answer);
+}
+
+/* Tell a user who has asked only programs without clients that there is nobody to list: @answer is
+ * of the one at @path. */
+static void say_no_list(const json_t *answer, const char *path)
+{
+	const char *program = answer_string(answer, "program");
+
+	say_error(EXIT_FAILED, "%s has no list of NBD clients: %s (%s)", program,
+		  strcmp(program, "nbdkit-rtrs-plugin") ? "it has a block device" :
+		  "nbdkit serves them", path);
+}
+
+/* Leave in @found, and in @answers, the programs that have clients, rtrs-nbd and rtrs-server.
+ * Returns the number of answers. */
+static size_t drop_others(struct found *found, json_t **answers)
 {
 	size_t n = 0, nanswers = 0;
+	bool none = true;
 
+	for (size_t i = 0; i < found->n; i++)
+		none = none && is_other(answers[i]);
+	if (none && found->n)
+		say_no_list(answers[0], found->at[0].path);
 	for (size_t i = 0; i < found->n; i++) {
-		if (answers[i] && answer_is_plugin(answers[i])) {
+		if (is_other(answers[i])) {
 			json_decref(answers[i]);
 			continue;
 		}
@@ -187,9 +208,6 @@ static size_t drop_plugins(struct found *found, json_t **answers)
 		found->at[n] = found->at[i];
 		answers[n++] = answers[i];
 	}
-	if (!n && found->n)
-		say_error(EXIT_FAILED, "nbdkit-rtrs-plugin has no list of NBD clients: nbdkit "
-			  "serves them (%s)", found->at[0].path);
 	found->n = n;
 	return nanswers;
 }
@@ -208,7 +226,7 @@ static int run_looks(const struct ctx *ctx, const struct found *all)
 	memcpy(programs, all->at, all->n * sizeof(*programs));
 	n = ask_all(ctx, &asked, before);
 	if (ctx->command->answer == ANSWER_CLIENTS)
-		n = drop_plugins(&asked, before);
+		n = drop_others(&asked, before);
 	while (n) {
 		sleep(ctx->watch_s ? ctx->watch_s : 1);
 		n = ask_all(ctx, &asked, now);
