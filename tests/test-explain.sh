@@ -263,6 +263,12 @@ says refuses listener 'no client proves a key there: the client has no name, ask
 explains 0 disk 127.0.0.1
 told "the server does not authenticate, which auth=require needs" bob disk
 timeout "$TIMEOUT_S" "$bench" --number-ios=1 "$server" disk
+# A session without a name of its own has its address.
+start_gateway "server=$server" sessname=nameless control=none
+must_fail timeout "$TIMEOUT_S" "$bench" --number-ios=1 "$server" none
+explains 1 none nameless
+last 'from 127\.0\.0\.1 as a client without a name: open of none'
+stop_process "$gateway_pid"
 stop_process "$server_pid"
 cp "$tmp/bob.psk" "$keys"
 start_server --listen tcp://127.0.0.1:0 --auth=require --auth-psk="$keys" --control "$tmp/control" \

@@ -427,6 +427,8 @@ static bool is_of_client(const void *arg, const struct srv_refused *r)
 		known = known || fab_addr_same_host(&w->who->addrs[i], &r->peer);
 	if (w->who->kind == EXPLAIN_ADDRESS)
 		return known;
+	if (!*w->who->identity)
+		return known && !*r->identity;
 	return w->who->address_given ? known && (named || !*r->identity) : named;
 }
 
