@@ -167,3 +167,29 @@ wait_until "the end of server $at as owner, without a request" fenced_again
 "$host" "${disk[$on]}" 1 write "$(printf %d "'3")" 0
 : >"$tmp/taken"
 expect_exit $client 0
+
+echo "another name of the device goes on when the first one goes"
+stop_nbdkit
+"$top_builddir/rtrsctl" --socket "$tmp/$on.ctl" export add "second=${disk[$on]},shared=yes"
+start_nbdkit "path=127.0.0.1:${port_of[$on]}" export=second
+rm -f "$tmp/wrote"
+nbdsh -u "$(at second)" -c - <<-PY &
+	import os, time
+	h.pwrite(b"5" * 4096, 0)
+	open("$tmp/wrote", "w").close()
+	while not os.path.exists("$tmp/removed"):
+	    time.sleep(0.01)
+	h.pwrite(b"6" * 4096, 0)
+PY
+client=$!
+wait_until "a write" test -e "$tmp/wrote"
+"$top_builddir/rtrsctl" --socket "$tmp/$on.ctl" export remove disk
+# Behind the end of the name that was removed.
+"$top_builddir/rtrsctl" --socket "$tmp/$on.ctl" export add "third=${disk[$on]},shared=yes"
+must_fail is_free
+: >"$tmp/removed"
+expect_exit $client 0
+stop_nbdkit
+wait_until "a free device" is_free
+start_nbdkit "path=127.0.0.1:${port_of[$on]}" export=third
+nbdsh -u "$(at third)" -c 'h.pwrite(b"7" * 4096, 0)'
