@@ -48,6 +48,15 @@ reload_says "-a" "+c=$tmp/c" "--log-level: changed" "--queue-depth changed: take
 flock -n "$tmp/a" true || fail "what is not exported any more is still locked"
 rm "$conf.d/server.conf"
 
+# A listener cannot demand keys that the server would read after a restart alone.
+"$top_builddir/rtrs-psk" gw1 >"$tmp/keys"
+chmod 600 "$tmp/keys"
+write_conf "auth-psk = $tmp/keys" "$always"
+sed -i 's/^listen = .*/&,auth=require/' "$conf"
+must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
+grep -F -e "--listen=unix:$tmp/sock,auth=require: the keys of --auth-psk take effect after a" \
+	"$tmp/mistakes"
+
 # By SIGHUP, too; the log tells.
 write_conf "$always" '[export "a"]' "path = $tmp/a"
 kill -HUP "$server_pid"

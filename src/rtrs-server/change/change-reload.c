@@ -13,6 +13,7 @@
 #include "changes.h"
 #include "log.h"
 #include "srv-auth.h"
+#include "srv-listen.h"
 #include "tell.h"
 
 /* ---- what is told ---- */
@@ -155,9 +156,12 @@ static void run_reload(struct changes_call *queued)
 {
 	struct change_call *call = change_take_turn(queued, CHANGE_APPLYING);
 	struct change *change = call->change;
+	char err[512];
 
 	if (!change->conf->config && conf_copy(&call->wanted, change->conf))
 		change_ended(change, -ENOMEM, "out of memory");
+	else if (srv_listen_has_keys(change->srv, &call->wanted, err, sizeof(err)))
+		change_ended(change, -EINVAL, err);
 	else
 		change_run_plan(call);
 }

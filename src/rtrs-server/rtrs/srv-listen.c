@@ -484,6 +484,22 @@ int srv_listen_check(const struct srv *srv, const struct srv_conf *conf, char *e
 	return 0;
 }
 
+int srv_listen_has_keys(const struct srv *srv, const struct srv_conf *conf, char *err,
+			size_t errlen)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	for (unsigned i = 0; !srv->auth && i < conf->nlisteners; i++) {
+		if (conf->listeners[i].auth != AUTH_MODE_REQUIRE)
+			continue;
+		return fmt_error(-EINVAL, err, errlen, "--listen=%s,auth=require: the keys of "
+				 "--auth-psk take effect after a restart, and this listener would "
+				 "refuse clients until then: restart the server",
+				 fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)));
+	}
+	return 0;
+}
+
 void srv_listen_note(const struct srv *srv, struct srv_conf *conf)
 {
 	for (unsigned i = 0; i < conf->nlisteners; i++)

@@ -35,6 +35,10 @@ int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err
 /* 0 if the server listens at an address of each --listen of @conf; or -EADDRNOTAVAIL with one line
  * in @err. */
 int srv_listen_check(const struct srv *srv, const struct srv_conf *conf, char *err, size_t errlen);
+/* 0 if the server has the keys that the listeners of @conf demand; or -EINVAL with one line in
+ * @err: it was started without keys. */
+int srv_listen_has_keys(const struct srv *srv, const struct srv_conf *conf, char *err,
+			size_t errlen);
 /* Note in @conf which addresses are missing: the server does not listen there. */
 void srv_listen_note(const struct srv *srv, struct srv_conf *conf);
 /* Do not listen at @addr any more.  Connections live on. */
