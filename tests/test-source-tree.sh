@@ -15,7 +15,15 @@ if autoreconf --version >/dev/null 2>&1; then
 	cp "$top_srcdir/build-aux/lists.sh" "$tmp/tree/build-aux"
 	(cd "$tmp/tree" && autoreconf -fi) >"$tmp/autoreconf.log" 2>&1
 	must_fail grep -i 'warning:' "$tmp/autoreconf.log"
-	[ -x "$tmp/tree/configure" ]
+	# --disable-server leaves the others: they need libraries of the server's.
+	if [ -x "$RTRS_NBD" ] && [ -x "$RTRS_ATTACH" ]; then
+		mkdir -p "$tmp/tree/src/common/fabric"
+		touch "$tmp/tree/src/common/fabric/fabric.h"
+		(cd "$tmp/tree" && ./configure --disable-server --enable-attach) \
+			>"$tmp/configure.log" 2>&1
+		grep -E '^  rtrs-server +NO  \(--disable-server\)$' "$tmp/configure.log"
+		grep -E '^  rtrs-nbd +yes$' "$tmp/configure.log"
+	fi
 fi
 
 git -C "$top_srcdir" ls-files --error-unmatch configure.ac >/dev/null 2>&1 ||
