@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "names.h"
@@ -57,7 +58,8 @@ static bool is_credential(const char *path, const struct stat *st, uid_t reader)
 			       is_kept_below(path, CREDENTIALS, reader));
 }
 
-/* A secret of which another user decides, or that another user reads, is none. */
+/* A secret of which another user decides, or that another user reads, is none; and what @reader may
+ * not read, who may be another one than this process, is no use. */
 static int check_secret(const char *path, const struct stat *st, uid_t reader, char *why,
 			size_t len)
 {
@@ -75,6 +77,14 @@ static int check_secret(const char *path, const struct stat *st, uid_t reader, c
 			 who_text(reader, user), reader ? "" : "; a unit reads it as its own user: "
 			 "check it with runuser -u USER");
 		return -EACCES;
+	}
+	/* Another way to read it than as its owner would be in the bits of the group. */
+	if (st->st_uid != reader && !others && reader != geteuid()) {
+		char user[WHO_TEXT_LEN];
+
+		return fmt_error(-EACCES, why, len, "is of user 0 (root) with mode %04o, and %s, "
+				 "who runs the program, may not read it: chown it",
+				 (unsigned)(st->st_mode & 07777), who_text(reader, user));
 	}
 	return 0;
 }
