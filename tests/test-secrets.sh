@@ -351,8 +351,8 @@ for program in rtrs-server rtrs-nbd; do
 done
 tcp=tcp://127.0.0.1:0
 bad rtrs-server 2 '--auth=psk: expected auth-psk=FILE beside it' --auth=psk
-bad rtrs-server 2 "--listen=$tcp,auth=require: expected --auth-psk=FILE beside it" \
-	--listen $tcp,auth=require
+bad rtrs-server 2 "--listen=tcp://127.0.0.2:0,auth=require: expected --auth-psk=FILE beside it" \
+	--listen tcp://127.0.0.2:0,auth=require
 bad rtrs-server 2 'expected auth=none, auth=psk or auth=require' --listen $tcp,auth=yes
 bad rtrs-server 2 'expected none, psk or require' --auth=on
 for kind in auth tls; do

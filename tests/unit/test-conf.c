@@ -266,6 +266,10 @@ Test(conf, mistakes)
 		{ "--listen [::1]:9 --listen tcp://[::1]:9", true, OPT_USAGE,
 		  "--listen 'tcp://[::1]:9': this address is given twice" },
 		{ "--listen [::1]:0 --listen [::1]:0", true, OPT_RUN, "" },
+		{ "--listen [::1]:0,auth=none --listen [::1]:0,auth=none", true, OPT_RUN, "" },
+		{ "--listen [::1]:0 --listen [::1]:0,auth=none", true, OPT_USAGE,
+		  "--listen '[::1]:0,auth=none': another listener with port 0 at this address has "
+		  "another auth=: expected the same, or a port" },
 		{ "--invalidate sometimes", true, OPT_USAGE,
 		  "--invalidate 'sometimes': expected auto, always, copy or never" },
 		{ "--heartbeat 99", true, OPT_USAGE,

@@ -71,9 +71,13 @@ static int add_listen_address(struct srv_conf *conf, const struct conf_listener 
 	void *all;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (!same_place(&conf->listeners[i].addr, &l->addr))
-			continue;
-		return fmt_error(-EINVAL, why, len, "this address is given twice");
+		if (same_place(&conf->listeners[i].addr, &l->addr))
+			return fmt_error(-EINVAL, why, len, "this address is given twice");
+		/* conf_listener_auth() does not tell the two apart. */
+		if (conf_same_listener(&conf->listeners[i].addr, &l->addr) &&
+		    conf->listeners[i].auth != l->auth)
+			return fmt_error(-EINVAL, why, len, "another listener with port 0 at this "
+					 "address has another auth=: expected the same, or a port");
 	}
 	all = conf_grow_array(conf->listeners, n, sizeof(*l), why, len);
 	if (!all)
