@@ -23,6 +23,9 @@ cat >"$tmp/names" <<END
 rtrs-nbd vm \$(touch $tmp/injected)
   pid  4712
 
+rtrs-attach home
+  pid  4713
+
 rtrs-server disk0
   pid  4711
   export disk0
@@ -102,7 +105,8 @@ tab("rtrsctl sess", ["session", "END"])
 tab("rtrsctl che", ["check", "END"])
 tab("rtrsctl --name=di", ["--name=disk0", "END"])
 tab("rtrsctl --name v", ["--name", "vm $(touch %s/injected)" % tmp, "END"])
-offers("rtrsctl --pid=", ["--pid=4711", "4712"])
+tab("rtrsctl --name=ho", ["--name=home", "END"])
+offers("rtrsctl --pid=", ["--pid=4711", "4712", "4713"])
 # Names are those of the program that is chosen.
 tab("rtrsctl --server --pid 4711 --name=disk0 session disconnect vm-1",
     ["--server", "--pid", "4711", "--name=disk0", "session", "disconnect", "vm-1", "END"])
@@ -150,6 +154,9 @@ tab("rtrs-server disk0=%s/dir/disk.img,readon" % tmp, ["disk0=%s/dir/disk.img,re
 
 # What begins with '-' is no option, and is not offered where it would be read as one.
 offers("rtrsctl export kick ", ["export", "kick", "disk0", "old disk"])
+# auth= is of an address.
+got = sorted(word.split(",")[-1] for word in offered("rtrs-server disk0=/x,"))
+assert got == ["allow=", "direct", "force", "priority=", "read-only=", "readonly"], got
 tab("rtrs-server disk0=%s/dir/disk.img,al" % tmp, ["disk0=%s/dir/disk.img,allow=END" % tmp])
 tab("rtrsctl export kick -- -", ["export", "kick", "--", "-kick", "END"])
 tab("rtrsctl -- export kick -k", ["--", "export", "kick", "-kick", "END"])
