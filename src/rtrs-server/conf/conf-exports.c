@@ -181,6 +181,9 @@ int conf_copy(struct srv_conf *copy, const struct srv_conf *conf)
 	copy->exports = NULL;
 	copy->nexports = 0;
 	copy->by_name = NULL;
+	/* ORDER: both before a copy fails, because conf_fini() frees what @copy has. */
+	copy->listeners = NULL;
+	copy->allow = NULL;
 	copy->texts = (struct opt_texts){ 0 };
 	if (copy_array(&copy->listeners, conf->listeners,
 		       conf->nlisteners * sizeof(*conf->listeners)) &&
