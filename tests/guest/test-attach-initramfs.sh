@@ -115,8 +115,9 @@ new_root() {
 
 # configure KEY=VALUE...: the disk of $root; its key is there, too.
 configure() {
-	printf '%s\n' "$@" export=root "auth-psk=$etc/rtrs/root.psk" | sed 's/=/ = /' \
-		>"$root/$etc/rtrs/root.conf"
+	printf '%s\n' "$@" export=root | sed 's/=/ = /' >"$root/$etc/rtrs/root.conf"
+	mkdir -p "$root/$etc/rtrs/root.conf.d"
+	echo "auth-psk = \"$etc/rtrs/root.psk\"" >"$root/$etc/rtrs/root.conf.d/key.conf"
 }
 
 # make_initramfs SERIES: sets guest_kernel and $tmp/initrd, and leaves what it says in $tmp/said.
@@ -298,7 +299,8 @@ for suite; do
 		make_initramfs $series
 		must_fail grep "^[WE]: rtrs-attach" "$tmp/said"
 		mv "$tmp/initrd" "$root/tmp/initrd"
-		has "${sbin#/}/rtrs-attach" "${etc#/}/rtrs/root.conf" "${etc#/}/rtrs/root.psk" \
+		has "${sbin#/}/rtrs-attach" "${etc#/}/rtrs/root.conf" \
+			"${etc#/}/rtrs/root.conf.d/key.conf" "${etc#/}/rtrs/root.psk" \
 			"${rules#/}" scripts/local-top/rtrs-attach conf/rtrs-attach.files \
 			'.*/nbd\.ko.*' '.*/virtio_net\.ko.*'
 		# Debian has it since 6.12.
