@@ -55,7 +55,7 @@ static int find_snapshot(struct change *change, const char *text, struct change_
 {
 	const char *name = strrchr(text, '\n') + 1;
 	int n = (int)(name - 1 - text);
-	char found[RNBD_NAME_MAX];
+	char found[RNBD_NAME_MAX + 1];	/* a name that is cut has one byte more than any export's */
 
 	snprintf(found, sizeof(found), "%.*s", n, text);
 	s->ex = exports_find(srv_rnbd(change->srv)->exports, found);
