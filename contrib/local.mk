@@ -39,7 +39,8 @@ endif
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|[@]sbindir@|$(sbindir)|' $< >$@.t && mv $@.t $@
 CLEANFILES += %D%/udev/60-rtrs-attach.rules
 
-# Disks that a machine boots from; mkinitramfs of Debian looks there.
+# Disks that a machine boots from.  mkinitramfs of Debian looks below /usr/share and /etc: with another prefix the hook
+# lies there to be copied, for make install stays below its prefix.
 initramfs_hooksdir = $(datadir)/initramfs-tools/hooks
 initramfs_local_topdir = $(datadir)/initramfs-tools/scripts/local-top
 initramfs_hooks_SCRIPTS =
