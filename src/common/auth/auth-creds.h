@@ -70,6 +70,12 @@ static inline enum auth_mode auth_mode(const struct auth_creds *creds)
 	return creds ? creds->mode : AUTH_MODE_NONE;
 }
 
+/* The keys; of NULL: NULL. */
+static inline struct secrets *auth_secrets(const struct auth_creds *creds)
+{
+	return creds ? creds->secrets : NULL;
+}
+
 /* ---- the key that a client proves, for as long as a path lives by it ----
  *
  * A copy, because the key of the credentials may be replaced meanwhile.  In memory of

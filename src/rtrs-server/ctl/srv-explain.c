@@ -116,11 +116,6 @@ static void check_address(struct explain *e)
 	}
 }
 
-static struct secrets *auth_keys(const struct srv *srv)
-{
-	return srv->auth ? srv->auth->secrets : NULL;
-}
-
 /* The key of the client: a key that was taken out is as unknown as one that never was. */
 static void check_key(struct explain *e)
 {
@@ -135,7 +130,7 @@ static void check_key(struct explain *e)
 		return;
 	if (e->srv->auth)
 		append(files, sizeof(files), "--auth-psk=%s", conf->auth.psk);
-	if (secrets_list(auth_keys(e->srv), key, names, sizeof(names)))
+	if (secrets_list(auth_secrets(e->srv->auth), key, names, sizeof(names)))
 		append(in, sizeof(in), "--auth-psk=%s has %s", conf->auth.psk, names);
 	if (e->srv->tls && conf->tls.psk)
 		append(files, sizeof(files), "--tls-psk=%s", conf->tls.psk);
@@ -158,7 +153,7 @@ static const char *listener_fault(const struct explain *e, const struct srv_list
 	bool has_tls = fab_provider_has_tls(l->addr->provider);
 	enum fab_tls_mode mode = has_tls ? fab_tls_mode(srv->tls) : FAB_TLS_OFF;
 	bool by_tls = mode != FAB_TLS_OFF && secrets_name(fab_tls_secrets(srv->tls), identity);
-	bool by_auth = l->auth != AUTH_MODE_NONE && secrets_name(auth_keys(srv), identity);
+	bool by_auth = l->auth != AUTH_MODE_NONE && secrets_name(auth_secrets(srv->auth), identity);
 
 	if (!has_tls && fab_tls_mode(srv->tls) == FAB_TLS_REQUIRE && !srv->tls->spares_rdma)
 		return "TLS is required, which RDMA does not have";

@@ -109,7 +109,6 @@ static void guest_proven(struct srv_guest *g)
 {
 	char text[FAB_ADDR_STRLEN];
 
-	g->srv->guests.proven++;
 	log_dbg(fab_addr_format(&g->peer, text, sizeof(text)), "authenticated by the key %s",
 		g->chap.peer);
 	if (srv_pass_give(g->srv, g->fab, &g->req, &g->chap)) {
@@ -125,7 +124,6 @@ static void guest_refuse(struct srv_guest *g)
 	if (*g->chap.peer)
 		secret_name_identity(g->chap.peer, identity, sizeof(identity));
 	srv_log_refusal(g->srv, &g->peer, identity, NULL, g->chap.why);
-	g->srv->guests.refused++;
 	g->refused = true;
 	guest_told(g, &auth_limit, g->chap.why);
 }

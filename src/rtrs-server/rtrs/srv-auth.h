@@ -33,7 +33,6 @@ struct srv_guests {
 	struct list all;		/* struct srv_guest, the oldest first */
 	unsigned n;			/* of these, also those that are leaving */
 	struct unproven unproven;	/* of these, not told to leave */
-	unsigned long proven, refused;	/* how often */
 };
 
 void srv_auth_init(struct srv *srv);

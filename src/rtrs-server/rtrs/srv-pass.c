@@ -258,15 +258,10 @@ int srv_keys_try(const struct srv_conf *conf, FILE *errors)
 	return auth_files_try(&conf->tls, &conf->auth, "--", errors);
 }
 
-static struct secrets *auth_secrets(const struct srv *srv)
-{
-	return srv->auth ? srv->auth->secrets : NULL;
-}
-
 bool srv_keys_name(const struct fab_tls *tls, const struct auth_creds *auth, const char *identity)
 {
 	return secrets_name(fab_tls_secrets(tls), identity) ||
-	       secrets_name(auth ? auth->secrets : NULL, identity);
+	       secrets_name(auth_secrets(auth), identity);
 }
 
 bool srv_keys_any(const struct srv *srv)
@@ -277,7 +272,7 @@ bool srv_keys_any(const struct srv *srv)
 bool srv_keys_hold(const struct srv *srv, uint64_t key)
 {
 	return !key || secrets_has_key(fab_tls_secrets(srv->tls), key) ||
-	       secrets_has_key(auth_secrets(srv), key);
+	       secrets_has_key(auth_secrets(srv->auth), key);
 }
 
 void srv_keys_add(const struct srv *srv, struct secrets_set *set)
@@ -285,7 +280,7 @@ void srv_keys_add(const struct srv *srv, struct secrets_set *set)
 	const struct srv_conf *conf = srv->conf;
 
 	secrets_set_add(set, fab_tls_secrets(srv->tls), fab_tls_conf_file(&conf->tls));
-	secrets_set_add(set, auth_secrets(srv), conf->auth.psk);
+	secrets_set_add(set, auth_secrets(srv->auth), conf->auth.psk);
 }
 
 /* ---- the end of paths ---- */
