@@ -36,11 +36,18 @@ key = files["/etc/rtrs/disk1.psk"]
 assert key["permissions"] == "0600" and key["owner"].startswith("rtrs-nbd:"), key
 assert all(f["defer"] for f in files.values()), "in front of the packages"
 assert {"servers", "gateways"} == {play["hosts"] for play in load("ansible")}
+checked = False
 for play in load("ansible"):
     for task in play["tasks"]:
         copy = task.get("ansible.builtin.copy", {})
         if copy.get("dest", "").endswith(".psk"):
             assert copy["mode"] == "0600" and task["no_log"], task
+            owner = copy["owner"]
+        # A check as another user than that of the unit refuses its keys.
+        check = " ".join([copy.get("validate", ""), task.get("ansible.builtin.command", "")])
+        assert "--check" not in check or check.strip().startswith("runuser -u %s " % owner), check
+        checked = checked or "--check" in check
+assert checked
 sys.stdout.write(files["/etc/rtrs/disk1.conf"]["content"])
 END
 	grep -v '^#' "$examples/gateway-tls.conf" | diff - "$tmp/of-cloud-init"
