@@ -117,6 +117,17 @@ check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program doe
 show_pid=$!
 wait_line "$tmp/show.err" \
 	"^rtrsctl: $socket: the program has not answered for 5 s: waiting for 60 s\$"
+# It is found when those who ask have filled its queue, too.
+/usr/bin/python3 -c '
+import socket, sys
+while True:
+    s = socket.socket(socket.AF_UNIX)
+    s.setblocking(False)
+    try:
+        s.connect(sys.argv[1])
+    except BlockingIOError:
+        break' "$socket"
+check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program does not answer \| .*"
 kill -CONT "$nbdkit_pid"
 expect_exit "$show_pid" 0
 [ -s "$tmp/show" ] && [ "$(wc -l <"$tmp/show.err")" -eq 1 ]

@@ -27,7 +27,8 @@
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words here");
 _Static_assert(ANSWER_MAX == 64 << 20, "in words here; read_line() gets there by doubling");
 
-/* Connect to the socket at @path.  A descriptor or -errno. */
+/* Connect to the socket at @path.  A descriptor or -errno; -EAGAIN: the queue of the listener has
+ * been full for @patience_s seconds, or is, if that is 0. */
 static int call_connect(const char *path, unsigned patience_s)
 {
 	const struct timeval patience = { .tv_sec = patience_s };
@@ -37,7 +38,7 @@ static int call_connect(const char *path, unsigned patience_s)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(addr.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (patience_s ? 0 : SOCK_NONBLOCK), 0);
 	if (fd < 0)
 		return -errno;
 	/* connect() waits as long as a send may. */
@@ -51,11 +52,12 @@ static int call_connect(const char *path, unsigned patience_s)
 
 int call_try(const char *path)
 {
-	int fd = call_connect(path, CALL_GREET_S);
+	int fd = call_connect(path, 0);
 
 	if (fd >= 0)
 		close(fd);
-	return fd < 0 ? fd : 0;
+	/* Questions to a program that stands still stay in its queue. */
+	return fd < 0 && fd != -EAGAIN ? fd : 0;
 }
 
 /* How long an answer is waited for, and when the user hears of it. */
