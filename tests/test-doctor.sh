@@ -344,26 +344,39 @@ unit_is ActiveState=inactive SubState=dead UnitFileState=enabled
 says "^warn $of: unit: rtrs-server.service is enabled and does not run: systemctl start"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
 says "^ok   $of: unit: rtrs-server.service is inactive and disabled"
-# A drop-in in a directory that systemd does not know yet, beside one that it has read.
+# unit_is_with "FILE..." LINE...: the same beside drop-ins, which may be in a directory that systemd
+# does not know yet.
 unit_is_with() {
 	local drop_ins=$1
 	shift
 	printf '%s\n' "$@" LoadState=loaded ActiveState=active SubState=running \
 		UnitFileState=enabled User=daemon NeedDaemonReload=no >"$tmp/unit"
-	unshare --mount sh -c "mount -t tmpfs none /run && mkdir -p /run/systemd/system/rtrs-server.service.d &&
-		for f in $drop_ins; do : >/run/systemd/system/rtrs-server.service.d/\$f; done
+	unshare --mount sh -c "mount -t tmpfs none /run && cd / && mkdir -p /run/systemd/system &&
+		for f in $drop_ins; do mkdir -p \${f%/*} && : >\$f; done
 		mount -t tmpfs none '$etc' && cp '$file' '$etc/rtrs-server.conf' &&
 		PATH=$tmp/bin:\$PATH exec '$rtrsctl' doctor" >"$tmp/doctor" 2>&1 || true
 	cat "$tmp/doctor"
 }
 of_unit=/run/systemd/system/rtrs-server.service.d
-unit_is_with 'a.conf b.conf c.txt' "DropInPaths=$of_unit/a.conf /x/b.conf"
+three="$of_unit/a.conf $of_unit/b.conf $of_unit/c.txt"
+unit_is_with "$three" "DropInPaths=$of_unit/a.conf /x/b.conf"
 says "^warn $of: unit: systemd has not read $of_unit/b.conf: systemctl daemon-reload, then systemctl re"
 [ "$(grep -c 'has not read' "$tmp/doctor")" -eq 1 ]
-unit_is_with 'a.conf b.conf c.txt' "DropInPaths=$of_unit/a.conf $of_unit/b.conf"
+unit_is_with "$three" "DropInPaths=$of_unit/a.conf $of_unit/b.conf"
 must_fail grep 'has not read' "$tmp/doctor"
-unit_is_with 'a.conf' NeedDaemonReload=no
+unit_is_with "$of_unit/a.conf" NeedDaemonReload=no
 says "^warn $of: unit: systemd has not read $of_unit/a.conf: "
+# Of two with one name systemd takes that of the instance, and not that of the template.
+of_gone=/run/systemd/system/rtrs-nbd@gone.service.d/o.conf
+of_all=/run/systemd/system/rtrs-nbd@.service.d/o.conf
+echo 'rtrs-nbd@gone.service loaded failed failed NBD gateway' >"$tmp/broken"
+unit_is_with "$of_gone $of_all" "DropInPaths=$of_gone"
+must_fail grep 'has not read' "$tmp/doctor"
+unit_is_with "$of_gone $of_all" "DropInPaths=$of_all"
+says "^warn rtrs-nbd@gone.service: unit: systemd has not read $of_gone: "
+unit_is_with "$of_gone $of_all ${of_all%/*}/p.conf" "DropInPaths=$of_gone"
+says "^warn rtrs-nbd@gone.service: unit: systemd has not read ${of_all%/*}/p.conf: "
+: >"$tmp/broken"
 unit_is ActiveState=inactive LoadState=masked
 says "^warn $of: unit: rtrs-server.service is masked and cannot start: systemctl unmask"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=none-such-user

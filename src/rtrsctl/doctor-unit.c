@@ -254,18 +254,21 @@ static bool has_read(const struct doctor_unit *unit, const char *path)
 }
 
 /* Write to @path a drop-in of @unit in @dir, "/etc/systemd/system/NAME.d", that systemd has not
- * read.  False: there is none. */
-static bool find_unread(const struct doctor_unit *unit, const char *dir, char *path, size_t len)
+ * read.  False: there is none.  @names: the files of the directories before, in whose place none is
+ * read; and those of this one then. */
+static bool find_unread(const struct doctor_unit *unit, const char *dir, json_t *names, char *path,
+			size_t len)
 {
 	struct dirent **entries;
 	int n = scandir(dir, &entries, opt_dir_is_conf, alphasort);
 	bool found = false;
 
 	for (int i = 0; i < n; i++) {
-		if (!found) {
+		if (!found && !json_object_get(names, entries[i]->d_name)) {
 			snprintf(path, len, "%s/%s", dir, entries[i]->d_name);
 			found = !has_read(unit, path);
 		}
+		json_object_set_new(names, entries[i]->d_name, json_true());
 		free(entries[i]);
 	}
 	if (n >= 0)
@@ -274,21 +277,23 @@ static bool find_unread(const struct doctor_unit *unit, const char *dir, char *p
 }
 
 /* A new directory of drop-ins: systemd 252 looks only into directories that it knows
- * (NeedDaemonReload). */
+ * (NeedDaemonReload).  In the order of systemd, which reads one file of each name. */
 static bool has_unread(const struct doctor_unit *unit, char *path, size_t len)
 {
 	static const char *const dirs[] = { "/etc/systemd/system", "/run/systemd/system" };
 	int stem = (int)strcspn(unit->name, "@");
 	char dir[sizeof(unit->name) + 64];
+	json_t *names = json_object();
 	bool found = false;
 
 	for (unsigned i = 0; !found && i < ARRAY_SIZE(dirs); i++) {
 		snprintf(dir, sizeof(dir), "%s/%s.d", dirs[i], unit->name);
-		found = find_unread(unit, dir, path, len);
+		found = find_unread(unit, dir, names, path, len);
 		snprintf(dir, sizeof(dir), "%s/%.*s@.service.d", dirs[i], stem, unit->name);
 		if (!found && unit->name[stem])
-			found = find_unread(unit, dir, path, len);
+			found = find_unread(unit, dir, names, path, len);
 	}
+	json_decref(names);
 	return found;
 }
 
