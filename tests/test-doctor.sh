@@ -124,6 +124,19 @@ says "^warn $tmp/gateway.conf: path: .*nobody.sock does not take a connection: N
 echo 'export = disk' >"$tmp/gateway.conf"
 doctor 2 "$tmp/gateway.conf"
 says "^bad  $tmp/gateway.conf: path: the file names no server: expected server=HOST"
+# The address of a path is behind its source, with the transport in front or of the file.
+printf '%s\n' 'path = rdma://127.0.0.2@127.0.0.1:9' 'path = 127.0.0.2,127.0.0.1:9' \
+	'path = tcp://127.0.0.2@127.0.0.1:9' >"$tmp/gateway.conf"
+"$rtrsctl" doctor "$tmp/gateway.conf" >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
+rdma='(over RDMA, which only a start tries|.*rdma.*)'
+refused='127.0.0.1:9 does not take a connection: Connection refused'
+says "^(ok  |bad ) $tmp/gateway.conf: path: rdma://127.0.0.2@127.0.0.1:9: $rdma\$"
+says "^warn $tmp/gateway.conf: path: 127.0.0.2,127.0.0.1:9: $refused\$"
+says "^warn $tmp/gateway.conf: path: tcp://127.0.0.2@127.0.0.1:9: $refused\$"
+printf 'transport = rdma\nserver = 127.0.0.1:9\n' >"$tmp/gateway.conf"
+"$rtrsctl" doctor "$tmp/gateway.conf" >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
+says "^(ok  |bad ) $tmp/gateway.conf: path: 127.0.0.1:9: $rdma\$"
+echo 'export = disk' >"$tmp/gateway.conf"
 # Its further files count, and one that cannot be read is a mistake.
 mkdir "$tmp/gateway.conf.d"
 echo "path = unix:$tmp/saved.sock" >"$tmp/gateway.conf.d/rtrsctl-saved.conf"

@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 #include "cleanup.h"
 #include "doctor.h"
 #include "fabric.h"
+#include "number.h"
 #include "rtrs-proto.h"
 #include "state.h"
 #include "util.h"
@@ -220,16 +222,32 @@ static void try_server(struct doctor *doctor, const char *text, const struct fab
 		judge_mtu(doctor, name, &local, &mtu);
 }
 
-/* @text: "[SRC@]DST[:PORT]". */
-static void look_at_server(struct doctor *doctor, const char *text)
+/* The address of the server in @text, "[tcp://|rdma://][SRC@|SRC,]DST[:PORT]" or "unix:PATH", with
+ * its transport, for free(); NULL: no memory. */
+static char *address_of(const struct doctor_subject *s, const char *text)
 {
-	const char *at = fab_addr_text_is_unix(text) ? NULL : strchr(text, '@');
+	const char *scheme = strstr(text, "://"), *transport, *host, *sep;
+
+	if (fab_addr_text_is_unix(text))
+		return strdup(text);
+	host = scheme ? scheme + 3 : text;
+	sep = strpbrk(host, "@,");
+	transport = doctor_conf_of(&s->conf, "", "transport");
+	return fmt_new("%.*s%s%s", (int)(host - text), text,
+		       !scheme && transport && !strcmp(transport, "rdma") ? "rdma://" : "",
+		       sep ? sep + 1 : host);
+}
+
+static void look_at_server(struct doctor *doctor, const struct doctor_subject *s, const char *text)
+{
+	_cleanup_free_ char *address = address_of(s, text);
 	struct fab_addr addr;
 	char why[256];
 
-	if (fab_addr_parse(at ? at + 1 : text, fab_provider_find("tcp"), RTRS_PORT, &addr, why,
-			   sizeof(why)))
-		doctor_note(doctor, CHECK_CRITICAL, "path", "%s: %s", text, why);
+	if (!address || fab_addr_parse(address, fab_provider_find("tcp"), RTRS_PORT, &addr, why,
+				       sizeof(why)))
+		doctor_note(doctor, CHECK_CRITICAL, "path", "%s: %s", text,
+			    address ? why : strerror(ENOMEM));
 	else if (addr.provider != fab_provider_find("tcp"))
 		doctor_note(doctor, CHECK_OK, "path", "%s: over RDMA, which only a start tries",
 			    text);
@@ -247,7 +265,7 @@ static void look_at_configured(struct doctor *doctor, const struct doctor_subjec
 		size_t at = 0;
 
 		while ((value = doctor_conf_next(&s->conf, names[i], &at, NULL))) {
-			look_at_server(doctor, value);
+			look_at_server(doctor, s, value);
 			any = true;
 		}
 	}
