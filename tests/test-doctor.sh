@@ -394,6 +394,10 @@ unit_is ActiveState=inactive LoadState=masked
 says "^warn $of: unit: rtrs-server.service is masked and cannot start: systemctl unmask"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=none-such-user
 says "^bad  $of: user: there is no user none-such-user, whom rtrs-server.service has"
+unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=1 Group=1
+says "^ok   $of: user: user 1 \(daemon\)"
+unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=54321
+says "^bad  $of: user: there is no user 54321, whom rtrs-server.service has"
 as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 # make distcheck may configure a directory below one that is for root alone.
 if "${as_user[@]}" test -d "${of%/*}"; then

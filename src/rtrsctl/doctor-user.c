@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "cleanup.h"
 #include "doctor.h"
 #include "names.h"
+#include "number.h"
 #include "util.h"
 
 void doctor_user_self(struct doctor_user *user)
@@ -66,9 +68,24 @@ bool doctor_user_of_process(struct doctor_user *user, long pid)
 	return has_uid && has_gid;
 }
 
+/* The group and the user @name; a number is one, too, as for systemd.  NULL: there is none. */
+static const struct group *find_group(const char *name)
+{
+	unsigned gid;
+
+	return number_parse_u(name, 0, UINT_MAX, &gid) ? getgrgid(gid) : getgrnam(name);
+}
+
+static const struct passwd *find_user(const char *name)
+{
+	unsigned uid;
+
+	return number_parse_u(name, 0, UINT_MAX, &uid) ? getpwuid(uid) : getpwnam(name);
+}
+
 static void add_group(struct doctor_user *user, const char *name)
 {
-	const struct group *group = getgrnam(name);
+	const struct group *group = find_group(name);
 
 	if (group && user->ngroups < DOCTOR_GROUPS_MAX)
 		user->groups[user->ngroups++] = group->gr_gid;
@@ -77,8 +94,8 @@ static void add_group(struct doctor_user *user, const char *name)
 bool doctor_user_named(struct doctor_user *user, const char *name, const char *group,
 		       const char *more)
 {
-	const struct passwd *pw = getpwnam(name);
-	const struct group *own = *group ? getgrnam(group) : NULL;
+	const struct passwd *pw = find_user(name);
+	const struct group *own = *group ? find_group(group) : NULL;
 	char words[1024], *rest = words, *word;
 	int n = (int)DOCTOR_GROUPS_MAX;
 
@@ -86,7 +103,7 @@ bool doctor_user_named(struct doctor_user *user, const char *name, const char *g
 		return false;
 	*user = (struct doctor_user){ .uid = pw->pw_uid,
 				      .gid = own ? own->gr_gid : pw->pw_gid };
-	if (getgrouplist(name, user->gid, user->groups, &n) < 0)
+	if (getgrouplist(pw->pw_name, user->gid, user->groups, &n) < 0)
 		n = (int)DOCTOR_GROUPS_MAX;
 	user->ngroups = (unsigned)n;
 	snprintf(words, sizeof(words), "%s", more);

@@ -127,7 +127,7 @@ void doctor_user_self(struct doctor_user *user);
 /* Fill @user with the user of the process @pid.  False: it cannot be read. */
 bool doctor_user_of_process(struct doctor_user *user, long pid);
 /* Fill @user as systemd does: @name, the group @group ("": the user's own), and the groups @more,
- * separated by blanks.  False: there is no such user. */
+ * separated by blanks; all by name or number.  False: there is no such user. */
 bool doctor_user_named(struct doctor_user *user, const char *name, const char *group,
 		       const char *more);
 
