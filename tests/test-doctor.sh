@@ -245,6 +245,20 @@ says "^warn rtrs-server [a-z]+: reload: $tmp/half.conf.d/late.conf was changed "
 rm -r "$tmp/half.conf.d"
 stop_server "$server_pid"
 
+# Names of files are those of the program's directory, and a unit's are below /.
+mkdir "$tmp/work"
+cp -p "$tmp/keys" "$tmp/work/own-keys"
+conf 'tls-psk = own-keys' "$tmp/disk"
+mv "$file" "$tmp/work/own.conf"
+SERVER_PREFIX="env -C $tmp/work" start_server --config own.conf
+doctor 0 --server
+says '^ok   rtrs-server [a-z]+: configuration: right'
+says '^ok   rtrs-server [a-z]+: key: tls-psk=.*own-keys: 1 key'
+touch "$tmp/work/own.conf"
+doctor 1 --server
+says '^warn rtrs-server [a-z]+: reload: own.conf was changed since'
+stop_server "$server_pid"
+
 # A program whose file has been replaced since.
 cp "$RTRS_SERVER" "$tmp/rtrs-server"
 RTRS_SERVER=$tmp/rtrs-server start_server "disk=$tmp/disk"
@@ -398,6 +412,13 @@ unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=1 Group=1
 says "^ok   $of: user: user 1 \(daemon\)"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=54321
 says "^bad  $of: user: there is no user 54321, whom rtrs-server.service has"
+conf 'auth-psk = own-keys' /root/home.img
+(cd "$tmp/work" && unit_is User=root Group=root ActiveState=inactive SubState=dead UnitFileState=disabled)
+says "^bad  $of: key: auth-psk=own-keys: No such file"
+says "^bad  $of: configuration: .*own-keys.*No such file"
+(cd / && unit_is User=root Group=root ActiveState=inactive WorkingDirectory="!$tmp/work")
+says "^ok   $of: key: auth-psk=own-keys: 1 key"
+conf "auth-psk = $tmp/keys" /root/home.img
 as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 # make distcheck may configure a directory below one that is for root alone.
 if "${as_user[@]}" test -d "${of%/*}"; then

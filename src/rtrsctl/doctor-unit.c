@@ -17,7 +17,7 @@
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
 	"Result,NRestarts,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,"            \
-	"ProtectHome,PrivateTmp,DevicePolicy,DeviceAllow,DropInPaths"
+	"ProtectHome,PrivateTmp,WorkingDirectory,DevicePolicy,DeviceAllow,DropInPaths"
 
 /* ---- asking ---- */
 
@@ -146,6 +146,14 @@ const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path)
 	if (by && starts(by, "PrivateTmp"))
 		return doctor_unit_is(unit, "PrivateTmp", "yes") ? by : NULL;
 	return !strcmp(home, "yes") || !strcmp(home, "tmpfs") ? by : NULL;
+}
+
+const char *doctor_unit_directory(const struct doctor_unit *unit)
+{
+	const char *dir = doctor_unit_value(unit, "WorkingDirectory");
+
+	dir += strspn(dir, "!-");	/* it may be missing */
+	return *dir == '/' ? dir : "/";
 }
 
 bool doctor_unit_may_open(const struct doctor_unit *unit, const char *path)

@@ -3,6 +3,8 @@
 #include <config.h>
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,13 +89,41 @@ static void note_unseen(struct doctor *doctor, const struct doctor_subject *s)
 			    "own user alone: run rtrsctl doctor as root", s->unit.name);
 }
 
+/* Go where the program of @s has, or would have, its names of files.  The directory of before, for
+ * leave(); -1: the program has none, or may not be entered. */
+static int enter(const struct doctor_subject *s)
+{
+	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char dir[64];
+
+	snprintf(dir, sizeof(dir), "/proc/%ld/cwd", s->pid);
+	if (here >= 0 && (s->pid || s->unit.values) &&
+	    !chdir(s->pid ? dir : doctor_unit_directory(&s->unit)))
+		return here;
+	if (here >= 0)
+		close(here);
+	return -1;
+}
+
+static void leave(int here)
+{
+	if (here < 0)
+		return;
+	if (fchdir(here))
+		exit(say_error(EXIT_FAILED, "the own directory: %s", strerror(errno)));
+	close(here);
+}
+
 static void look_at(struct doctor *doctor, struct doctor_subject *s)
 {
+	int here;
+
 	doctor->program = s->name;
 	find_user(s);
 	doctor_subject_unit(doctor, s);
 	note_unseen(doctor, s);
 	note_user(doctor, s);
+	here = enter(s);
 	doctor_subject_versions(doctor, s);
 	doctor_subject_limits(doctor, s);
 	doctor_subject_check(doctor, s);
@@ -102,6 +132,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 	if (!s->unit.silent || !geteuid())
 		doctor_subject_files(doctor, s);
 	doctor_subject_paths(doctor, s);
+	leave(here);
 	doctor_unit_free(&s->unit);
 	doctor_conf_free(&s->conf);
 	doctor->program = NULL;

@@ -106,6 +106,8 @@ const char *doctor_unit_value(const struct doctor_unit *unit, const char *proper
 bool doctor_unit_is(const struct doctor_unit *unit, const char *property, const char *value);
 /* What hides @path of the machine from the unit: "ProtectHome=", "PrivateTmp="; NULL: nothing. */
 const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path);
+/* The directory in which the unit starts its program. */
+const char *doctor_unit_directory(const struct doctor_unit *unit);
 /* True if the unit may open the block device @path. */
 bool doctor_unit_may_open(const struct doctor_unit *unit, const char *path);
 void doctor_unit_free(struct doctor_unit *unit);
