@@ -106,7 +106,8 @@ static size_t frame(uint8_t *buf, const struct tcp_frame *f, const void *payload
 size_t raw_connect_frame(uint8_t *buf)
 {
 	const struct tcp_frame f = { .op = TCP_FRAME_CONNECT, .rkey = TCP_FRAME_VERSION,
-				     .addr = TCP_FRAME_MAGIC, .length = RTRS_PRIVATE_LEN };
+				     .addr = TCP_FRAME_MAGIC,
+				     .length = sizeof(struct rtrs_msg_conn_req) };
 	struct rtrs_conn_req req = { .cid_num = 1, .recon_cnt = 1,
 				     .flags = RTRS_CONN_REQ_FIRST_CONN };
 	struct rtrs_msg_conn_req m;

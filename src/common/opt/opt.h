@@ -33,6 +33,10 @@ enum opt_type {
 	OPT_VERSION,
 };
 
+/* @number, a macro, as a user writes it: for opt.fallback. */
+#define OPT_DEFAULT(number) OPT_DEFAULT_TEXT(number)
+#define OPT_DEFAULT_TEXT(number) #number
+
 /* Where an option holds. */
 enum opt_holds {
 	OPT_AT_START = 1,	/* on the command line, or key=value of the program that starts */

@@ -22,7 +22,6 @@
 #define RTRS_MAX_CONS 4096		/* per path */
 #define RTRS_MAX_QUEUE_DEPTH 65535
 #define RTRS_SERVICE_CON_DEPTH 512	/* receives the server keeps on connection 0 */
-#define RTRS_PRIVATE_LEN 56
 
 #define RTRS_IMM_PAYL_BITS 28
 

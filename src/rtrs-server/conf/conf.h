@@ -133,14 +133,16 @@ struct srv_conf {
 
 #define CONF_MAX_MEMORY (16ull << 30)	/* and half of the memory */
 #define CONF_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
+/* Defaults, which the rows of conf-options.c show as they are written here. */
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
 #define CONF_MAX_CONS 8192
+#define CONF_SETUP_TIMEOUT_S 30
 #define CONF_MAX_CONS_MOST 1048576	/* as descriptors of a process, fs.nr_open */
 #define CONF_MAX_MEMORY_MOST (UINT64_C(1) << 44)	/* what --max-memory may say */
 /* max_memory / this for one client host. */
 #define CONF_HOST_MEMORY_SHARE 4
-#define CONF_SETUP_TIMEOUT_MS 30000
+#define CONF_SETUP_TIMEOUT_MS (CONF_SETUP_TIMEOUT_S * 1000)
 #define CONF_FILE SYSCONFDIR "/rtrs-server.conf"
 
 /* Most connections of one client host, promised connections and lingering paths included: by
