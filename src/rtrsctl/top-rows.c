@@ -141,6 +141,21 @@ static bool add_program(struct sample *s)
 	return row;
 }
 
+/* Shorten @state, of state_of_session(), for its column: a number that is cut is another one. */
+static void fit_state(char state[TEXT_CELL])
+{
+	static const char down[] = "down since ", degraded[] = "degraded ";
+	char rest[TEXT_CELL];
+
+	if (!strncmp(state, down, strlen(down))) {
+		snprintf(rest, sizeof(rest), "%s", state + strlen(down));
+		snprintf(state, TEXT_CELL, "down %.50s", rest);
+	} else if (strlen(state) > TOP_STATE && !strncmp(state, degraded, strlen(degraded))) {
+		snprintf(rest, sizeof(rest), "%s", state + strlen(degraded));
+		snprintf(state, TEXT_CELL, "%.50s up", rest);
+	}
+}
+
 static bool add_session(struct sample *s, const json_t *sess)
 {
 	struct rate_sums sums = answer_rate_session(&s->pair, sess);
@@ -152,8 +167,10 @@ static bool add_session(struct sample *s, const json_t *sess)
 	if (row && identity && *identity)
 		snprintf(row->name + strlen(row->name), TEXT_CELL - strlen(row->name), " (%s)",
 			 text_safe(identity, who, sizeof(who)));
-	if (row)
+	if (row) {
 		row->health = state_of_session(sess, row->state);
+		fit_state(row->state);
+	}
 	return row;
 }
 

@@ -14,6 +14,7 @@
 #include "text.h"
 
 #define TOP_KEPT 120			/* samples of a row */
+#define TOP_STATE 12			/* columns of a state */
 
 enum top_kind { TOP_PROGRAM, TOP_EXPORT, TOP_SESSION, TOP_PATH, TOP_NKINDS };
 enum top_order { TOP_BY_NAME, TOP_BY_IOPS, TOP_BY_MBS, TOP_BY_P99, TOP_NORDERS };

@@ -43,7 +43,7 @@ enum top_key { TOP_KEY_NONE, TOP_KEY_DRAW, TOP_KEY_QUIT };
  * The first line is about the programs, the second has the heads, the last the keys.  The name and
  * both sparklines share the room that the other columns leave. */
 
-#define FIXED (1 + 12 + 1 + 8 + 1 + 8 + 1 + 8 + 1 + 1)	/* columns that have one width */
+#define FIXED (1 + TOP_STATE + 1 + 8 + 1 + 8 + 1 + 8 + 1 + 1)	/* columns that have one width */
 #define SPARK_MAX TOP_KEPT
 #define NAME_MIN 27
 
@@ -142,12 +142,12 @@ static void draw_row(int y, const struct top_row *row, struct layout l)
 	draw_text(y, 0, l.name, name);
 	attroff(A_BOLD);
 	attron(look_of(row->health));
-	draw_text(y, x, 12, row->state);
+	draw_text(y, x, TOP_STATE, row->state);
 	attroff(look_of(row->health));
 	snprintf(iops, sizeof(iops), "%.0f", top_last(row, row->iops));
 	snprintf(mbs, sizeof(mbs), "%.1f", row->mbs);
 	text_time((uint64_t)top_last(row, row->p99_ns), p99, sizeof(p99));
-	x += 13;
+	x += TOP_STATE + 1;
 	mvprintw(y, x, "%8.8s %8.8s %8.8s", iops, mbs, p99);
 	x += 8 + 1 + 8 + 1 + 8 + 1;
 	top_rows_spark(row->iops, row->n, (unsigned)l.spark, utf8, spark, sizeof(spark));
@@ -164,8 +164,8 @@ static void draw_heads(const struct top_look *look, struct layout l)
 	attron(A_REVERSE);
 	mvhline(1, 0, ' ', COLS);
 	draw_text(1, 0, l.name, heads[look->view]);
-	mvprintw(1, x, "%-12s %8s %8s %8s", "STATE", "IOPS", "MB/s", "p99");
-	x += 13 + 8 + 1 + 8 + 1 + 8 + 1;
+	mvprintw(1, x, "%-*s %8s %8s %8s", TOP_STATE, "STATE", "IOPS", "MB/s", "p99");
+	x += TOP_STATE + 1 + 8 + 1 + 8 + 1 + 8 + 1;
 	draw_text(1, x, l.spark, "IOPS");
 	if (l.spark)
 		draw_text(1, x + l.spark + 1, l.spark, "p99");

@@ -176,6 +176,42 @@ Test(top_rows, reconnected)
 	json_decref(after);
 }
 
+/* A state is whole in its column, above all the numbers. */
+Test(top_rows, long_states)
+{
+	static const struct {
+		const char *state;
+		json_int_t down_s;
+		unsigned up, all;
+		const char *shown;
+	} cases[] = {
+		{ "down", 12, 0, 1, "down 12 s" },
+		{ "down", 15 * 60, 0, 1, "down 15 min" },
+		{ "down", 3600, 0, 1, "down 1 h" },
+		{ "up", 0, 1, 2, "degraded 1/2" },
+		{ "up", 0, 9, 16, "9/16 up" },
+	};
+
+	for_each_case(c, cases) {
+		json_t *paths = json_array(), *a;
+		const char *seen = "";
+
+		for (unsigned i = 0; i < c->all; i++)
+			json_array_append_new(paths, json_pack("{s:s}", "state", i < c->up ?
+							       "connected" : "back-off"));
+		a = json_pack("{s:s,s:i,s:[],s:[{s:s,s:s,s:s,s:I,s:o,s:[]}]}", "program",
+			      "rtrs-nbd", "pid", 8, "exports", "sessions", "name", "gw", "uuid",
+			      "u", "state", c->state, "down_ns", c->down_s * 1000000000, "paths",
+			      paths, "devices");
+		sample(a, a);
+		for (size_t i = 0; i < top.n; i++)
+			seen = top.rows[i].kind == TOP_SESSION ? top.rows[i].state : seen;
+		cr_assert_str_eq(seen, c->shown);
+		cr_assert_leq(strlen(seen), TOP_STATE);
+		json_decref(a);
+	}
+}
+
 /* A name's columns on the terminal, by which the tables are aligned. */
 Test(width, columns)
 {
