@@ -79,6 +79,8 @@ static log_sink_fn *sink_for(bool runs)
 
 /* ---- start ---- */
 
+#define START_REST_MS 60000u		/* for what follows a lock */
+
 static void tell_ready(struct program *p)
 {
 	static const char line[] = "ready\n";
@@ -228,11 +230,21 @@ static int prepare_start(struct program *p)
 	return rc;
 }
 
+/* systemd ends a start after TimeoutStartSec=, 90 s by default, and locks may take longer. */
+static void start_waits(struct exports *e)
+{
+	sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu",
+		   1000ull * e->lock_timeout_ms + 1000ull * START_REST_MS);
+}
+
 static int commit_start(struct program *p)
 {
 	char err[512];
-	int rc = apply_commit(&p->apply, &p->conf, err, sizeof(err));
+	int rc;
 
+	p->exports.waits = start_waits;
+	rc = apply_commit(&p->apply, &p->conf, err, sizeof(err));
+	p->exports.waits = NULL;
 	if (rc)
 		log_err(NULL, "%s", err);
 	return rc;

@@ -332,6 +332,8 @@ static int step_with_all(struct exports *e,
 	int rc = 0;
 
 	list_for_each_safe(ex, next, &e->list, link) {
+		if (e->waits)
+			e->waits(e);
 		rc = step(ex, err, errlen);
 		if (rc)
 			rc = set_aside(e, ex, rc, err);

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=180 full
+# guest: kernel=6.12 timeout=300 full
 # What a user of a block device may expect (doc/devices.md), of the devices of rtrs-attach by both
 # drivers: sectors and parts of them, the end of the disk, discards and zeroes, flushes that reach
-# the storage, errors of the storage and their end, and a device that is read-only.
+# the storage, errors of the storage and their end, and a device that is read-only; and what a name
+# may be.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 . "$top_srcdir/tests/guest/attach.sh"
@@ -63,6 +64,24 @@ errors() {
 	block if=$node skip=$((bad_at / 8)) iflag=direct | cmp -n 4096 - /dev/zero
 }
 
+gone() {
+	[ "$(cat "/sys/block/$disk/size" 2>/dev/null || echo 0)" -eq 0 ]
+}
+
+# The kernel keeps the name and the export, whatever the state says.
+names() {
+	disk=$("$RTRS_ATTACH" --list --json | python3 -c "
+import json, sys
+print(*[one['disk'] for one in json.load(sys.stdin) if one['name'] == '$long'])")
+	sed -i 's/^export=.*/export=other/' "/run/rtrs/attach/$long"
+	must_fail "$RTRS_DETACH" "$long" 2>"$tmp/err"
+	cat "$tmp/err"
+	grep "/dev/$disk is of another export than /run/rtrs/attach/$long has: remove" "$tmp/err"
+	rm "/run/rtrs/attach/$long"
+	"$RTRS_DETACH" "$long"
+	wait_until "the end of $disk" gone
+}
+
 cases() {
 	via=$1
 	echo "by $via"
@@ -88,9 +107,14 @@ cases() {
 	"$top_srcdir/tests/guest/disk-cases.py" --read-only $node
 	"$RTRS_DETACH" disk0
 	keys=()
+	echo "the longest names"
+	"$RTRS_ATTACH" --via=$via "$host:$server_port/$export" "$long"
+	names
 }
 
-exports=("disk=$store,direct")
+long=$(printf '%063d' 0) export=$(printf '%0254d' 0)
+truncate -s 8M "$tmp/other"
+exports=("disk=$store,direct" "$export=$tmp/other")
 begin_server
 cases nbd
 cases ublk
