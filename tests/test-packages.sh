@@ -12,7 +12,7 @@ cat >"$tmp/bin/called" <<END
 #!/bin/sh
 echo "\${0##*/} \$*" >>"$tmp/called"
 case \${0##*/}\$1 in
-rtrs-attach*) cat "$tmp/devices" ;;
+rtrs-attach*) cat "$tmp/devices" && [ ! -e "$tmp/unreadable" ] ;;
 rtrs-detachused) exit 1 ;;
 esac
 END
@@ -25,6 +25,7 @@ done
 run() {
 	: >"$tmp/called"
 	sed -E "s,(^|[^a-z}\"])/(etc|lib|run|usr|var)/,\\1$root/\\2/,g" "$1" >"$tmp/script"
+	must_fail grep -E '"/(etc|lib|run|usr|var)/' "$tmp/script"
 	PATH=$tmp/bin:$PATH sh "$tmp/script" "$2"
 }
 debian() { run "$top_srcdir/debian/$1" "$2"; }
@@ -47,6 +48,10 @@ removes() {
 	grep -x 'rtrs-detach idle' "$tmp/called"
 	must_fail grep 'rtrs-detach early' "$tmp/called"
 	grep "systemctl.* stop .*rtrs-attach@\*.service" "$tmp/called"
+	# A state that cannot be read may be of a device in use.
+	touch "$tmp/unreadable"
+	must_fail "$@" "$remove" 2>"$tmp/refused"
+	rm "$tmp/unreadable"
 	printf '%-16s %-8s %8s  %-21s  %s\n' used nbd1 8M served srv/used >>"$tmp/devices"
 	must_fail "$@" "$remove" 2>"$tmp/refused"
 	grep -F 'rtrs-attach: ' "$tmp/refused"
@@ -98,6 +103,9 @@ for package in rtrs-server rtrs-nbd nbdkit-plugin-rtrs; do
 	preun $package 0
 	grep "systemctl.* stop .*@\*.service" "$tmp/called"
 	[ -z "$(find "$root/etc/systemd/system" -type l)" ] || fail "$package leaves links"
+	mv "$root/etc/systemd" "$root/etc/none"
+	preun $package 0
+	mv "$root/etc/none" "$root/etc/systemd"
 	preun $package 1
 	[ ! -s "$tmp/called" ] || fail "an update calls $(cat "$tmp/called")"
 done
