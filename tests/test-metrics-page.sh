@@ -70,6 +70,10 @@ import json, sys
 answer = json.load(open(sys.argv[1]))
 answer["exports"][0]["users"] = 1
 answer["exports"][1]["sync_failed"] = True
+answer["exports"].append(dict(answer["exports"][0], id=99, name="slow", waiting_ns=7 * 10**9))
+paths = answer["sessions"][0]["paths"]
+for state in "standby", "back-off", "lingering", "gone":
+    paths.append(dict(paths[0], name="p-" + state, state=state))
 json.dump(answer, sys.stdout)
 END
 /usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$tmp/site" 0 \
@@ -79,6 +83,11 @@ wait_line "$tmp/site.log" 'port [0-9]+ '
 page "http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$tmp/site.log")/"
 shows '<td>rw</td><td>1 user</td>'
 shows '<td>ro</td><td class="bad">sync failed</td>'
+shows '<td>slow</td><td>8 MiB</td><td>rw</td><td class="bad">waits 7 s</td>'
+# What "rtrsctl check" counts as a path, and as one that works.
+shows '<td class="path">p-standby</td><td class="good">standby</td>'
+shows '<td class="path">p-back-off</td><td class="bad">back-off'
+must_fail grep -E 'p-(lingering|gone)' "$tmp/page"
 
 page "$(url "$gateway_log")"
 shows '<h1 id="program">rtrs-nbd</h1>'
