@@ -413,7 +413,8 @@ says "^ok   $of: user: user 1 \(daemon\)"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=54321
 says "^bad  $of: user: there is no user 54321, whom rtrs-server.service has"
 conf 'auth-psk = own-keys' /root/home.img
-(cd "$tmp/work" && unit_is User=root Group=root ActiveState=inactive SubState=dead UnitFileState=disabled)
+(cd "$tmp/work" &&
+	unit_is User=root Group=root ActiveState=inactive SubState=dead UnitFileState=disabled)
 says "^bad  $of: key: auth-psk=own-keys: No such file"
 says "^bad  $of: configuration: .*own-keys.*No such file"
 (cd / && unit_is User=root Group=root ActiveState=inactive WorkingDirectory="!$tmp/work")

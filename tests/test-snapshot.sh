@@ -90,7 +90,8 @@ refused "export 'disk,other': no snapshot: its storage is memory" disk,other
 refused "there is no export 'aaaa" "$long$long$long$long$long$long$long"
 # Nor is the longest name one that begins with it.
 most=$(printf 'm%.0s' {1..254})
-"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" export add "$most=mem:1M"
+"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" export add \
+	"$most=mem:1M"
 refused "export '$most': no snapshot: its storage is memory" "$most"
 refused "there is no export '${most}m' whose storage is open" "${most}m"
 refused "there is no export 'disk,s1' whose storage is open" disk,s1

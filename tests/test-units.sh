@@ -58,7 +58,7 @@ for unit in "$installed"/*.service; do
 	grep -q -x 'DevicePolicy=closed' "$unit" || fail "$unit may open any device"
 done
 # systemd does not end a start that waits, after 90 seconds.  A gateway is ready without its server.
-# A server asks for the time of its locks (test-sd-notify.sh): gateways of other servers wait for it.
+# A server asks for the time of its locks (test-sd-notify.sh), as gateways of others wait for it.
 grep -q -x 'TimeoutStartSec=infinity' "$installed/rtrs-attach@.service" ||
 	fail "systemd ends the start of rtrs-attach@"
 # Neither is what waits for the device, in the lines that users copy.
