@@ -133,6 +133,28 @@ start_server --metrics-file "$tmp/dir.prom" "disk=$tmp/disk"
 wait_line "$server_log" "cannot write metrics to '$tmp/dir.prom': File exists"
 stop_process "$server_pid"
 
+# A typo names an image, a link to one, a device, or the image beside the new file: none of them is
+# lost.  What an end before has left is replaced, and what others have put there meanwhile stays.
+ln -s disk "$tmp/link"
+ln "$tmp/disk" "$tmp/other.prom.tmp"
+mknod "$tmp/null" c 1 3 2>/dev/null || mkfifo "$tmp/null"
+for file in disk link null other.prom; do
+	start_server --metrics-file "$tmp/$file" "disk=$tmp/disk"
+	wait_line "$server_log" "cannot write metrics to '$tmp/$file': .*exists and "
+	stop_process "$server_pid"
+done
+is "the size of the image" "$(stat -c %s "$tmp/disk" "$tmp/other.prom.tmp" | uniq)" 8388608
+[ -L "$tmp/link" ] && [ ! -f "$tmp/null" ] && [ -e "$tmp/null" ] || fail "a link or device has gone"
+for before in '' '# HELP of before'; do
+	printf '%s' "$before" >"$tmp/server.prom"
+	start_server --metrics-file "$tmp/server.prom" "disk=$tmp/disk"
+	wait_until "metrics" grep -q rtrs_server_exports "$tmp/server.prom"
+	[ "$before" ] || { cp "$tmp/server.prom" "$tmp/new" && mv "$tmp/new" "$tmp/server.prom"; }
+	stop_process "$server_pid"
+	is "files that stay after '$before'" "$(find "$tmp/server.prom" 2>/dev/null | wc -l)" \
+		"$([ "$before" ] && echo 0 || echo 1)"
+done
+
 # A name of the administrator's, and what is none.
 start_server --metrics 0 --metrics-host "gw.example,store.example" "disk=$tmp/disk"
 wait_line "$server_log" ' metrics: '

@@ -170,3 +170,37 @@ Test(plain_file, the_end_does_not_wait_for_reads)
 	for (unsigned i = 0; i < nbegun; i++)
 		ends(i);
 }
+
+static void put(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	cr_assert(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+/* A file that the program keeps at a path is replaced and removed, and no other file. */
+Test(plain_file, what_is_of_others_stays)
+{
+	char path[] = "/tmp/test-plain-file.XXXXXX";
+	struct plain_file_own own = { .path = path, .begin = "# HELP " };
+	int fd = mkstemp(path);
+
+	answers = true;
+	cr_assert_eq(plain_file_own_write(&own, "# HELP a", 8, why, sizeof(why)), 0, "%s", why);
+	cr_assert_eq(plain_file_own_write(&own, "# HELP b", 8, why, sizeof(why)), 0, "%s", why);
+	/* Others write to this very file. */
+	put(path, "image");
+	cr_assert_eq(plain_file_own_write(&own, "# HELP c", 8, why, sizeof(why)), -EEXIST);
+	cr_assert(strstr(why, "does not begin with '# HELP '"), "%s", why);
+	cr_assert_eq(plain_file_own_remove(&own, why, sizeof(why)), 0, "%s", why);
+	cr_assert_eq(access(path, F_OK), 0);
+	/* What a call that was left may have written, as a part of it. */
+	answers = false;
+	cr_assert_eq(plain_file_own_write(&own, "# HELP d", 8, why, sizeof(why)), -ETIMEDOUT);
+	ends(nbegun - 1);
+	answers = true;
+	put(path, "# HE");
+	cr_assert_eq(plain_file_own_remove(&own, why, sizeof(why)), 0, "%s", why);
+	cr_assert_eq(access(path, F_OK), -1);
+	close(fd);
+}

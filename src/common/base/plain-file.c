@@ -34,6 +34,7 @@ struct task {
 	char *text;			/* [n] */
 	size_t n;
 	bool lasts;			/* it, or its removal, is on stable storage at the end */
+	struct plain_file_own own;	/* begin NULL: whatever is there goes */
 	/* of a file to read */
 	size_t max;
 	struct plain_file file;
@@ -271,21 +272,92 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
+/* True if the file @name has no bytes, or begins as texts of @task do; a part of a text does, too.
+ * Otherwise errno is set. */
+static bool begins_well(const struct task *task, const char *name)
+{
+	size_t most = strlen(task->own.begin), n = 0;
+	char text[64];
+	ssize_t more;
+	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+				      O_NOFOLLOW);
+
+	do {
+		more = fd < 0 ? -1 : read(fd, text + n, MIN(most, sizeof(text)) - n);
+		n += more > 0 ? (size_t)more : 0;
+	} while (more > 0);
+	errno = more < 0 ? errno : EEXIST;
+	return more == 0 && !memcmp(text, task->own.begin, n);
+}
+
+/* 0: what is at the path of @task may go.  Otherwise -errno. */
+static int may_replace(struct task *task)
+{
+	struct stat st;
+
+	if (!task->own.begin)
+		return 0;
+	if (lstat(task->path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISREG(st.st_mode))
+		return refuse(task, -EEXIST, "it exists and is no regular file");
+	if (begins_well(task, task->path))
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	snprintf(task->why, sizeof(task->why), "it exists and does not begin with '%s', as this "
+		 "program's files do", task->own.begin);
+	return -EEXIST;
+}
+
+/* True if the path of @task is the file that the program has written, as far as that is known. */
+static bool may_remove(const struct task *task)
+{
+	const struct plain_file_own *own = &task->own;
+	struct stat st;
+
+	return !own->begin ||
+	       (!lstat(task->path, &st) && S_ISREG(st.st_mode) &&
+		(!own->ino || (st.st_dev == own->dev && st.st_ino == own->ino)) &&
+		begins_well(task, task->path));
+}
+
+/* Remove what a run before has left at @name. */
+static int make_way(struct task *task, const char *name)
+{
+	struct stat st;
+
+	if (task->own.begin && !lstat(name, &st) && S_ISREG(st.st_mode) &&
+	    !begins_well(task, name)) {
+		snprintf(task->why, sizeof(task->why), "its name with '" NEW_SUFFIX "' exists and "
+			 "does not begin with '%s'", task->own.begin);
+		return -EEXIST;
+	}
+	unlink(name);
+	return 0;
+}
+
 /* Write the text to a new file at @name.  What is there of a run before goes.  What another user
  * has put there, and this one may not remove, stays, and is never opened: a FIFO would block. */
-static int write_new(const struct task *task, const char *name)
+static int write_new(struct task *task, const char *name)
 {
+	struct stat st;
 	int fd, rc;
 
-	unlink(name);
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	rc = write_all(fd, task->text, task->n);
 	if (!rc && task->lasts && fsync(fd) < 0)
 		rc = -errno;
+	if (!rc && fstat(fd, &st) < 0)
+		rc = -errno;
 	if (close(fd) < 0 && !rc)
 		rc = -errno;
+	if (!rc) {
+		task->own.dev = st.st_dev;
+		task->own.ino = st.st_ino;
+	}
 	return rc;
 }
 
@@ -329,6 +401,10 @@ static void write_file(struct task *task)
 		return;
 	}
 	task->rc = make_dir(task, dir);
+	if (!task->rc)
+		task->rc = may_replace(task);
+	if (!task->rc)
+		task->rc = make_way(task, name);
 	if (task->rc)
 		return;
 	rc = write_new(task, name);
@@ -346,33 +422,40 @@ static void remove_file(struct task *task)
 	_cleanup_free_ char *dir = dir_of(task);
 	int rc = dir ? 0 : -ENOMEM;
 
-	if (!rc && unlink(task->path) < 0 && errno != ENOENT)
+	if (!rc && may_remove(task) && unlink(task->path) < 0 && errno != ENOENT)
 		rc = -errno;
 	if (!rc)
 		rc = sync_dir(task, dir);
 	task->rc = rc;
 }
 
-/* Have @task change its file. */
-static int change(struct task *task, char *err, size_t len)
+/* Have @task change its file, and tell @own, unless NULL, what is there then. */
+static int change(struct task *task, struct plain_file_own *own, char *err, size_t len)
 {
 	int rc;
 
 	task->to_change = true;
 	rc = run(task, err, len);
+	/* What a task that was left will have written is not known. */
+	if (own && (!rc || rc == -ETIMEDOUT)) {
+		own->dev = rc ? 0 : task->own.dev;
+		own->ino = rc ? 0 : task->own.ino;
+	}
 	if (!rc)
 		task_free(task);
 	return rc;
 }
 
-static int write_text(const char *path, bool lasts, const char *text, size_t n, char *err,
-		      size_t len)
+static int write_text(const char *path, struct plain_file_own *own, bool lasts, const char *text,
+		      size_t n, char *err, size_t len)
 {
 	struct task *task = task_new(path, write_file, err, len);
 
 	if (!task)
 		return -ENOMEM;
 	task->lasts = lasts;
+	if (own)
+		task->own = *own;
 	task->text = malloc(n + 1);
 	if (!task->text) {
 		snprintf(err, len, "out of memory");
@@ -381,32 +464,47 @@ static int write_text(const char *path, bool lasts, const char *text, size_t n, 
 	}
 	memcpy(task->text, text, n);
 	task->n = n;
-	return change(task, err, len);
+	return change(task, own, err, len);
 }
 
 int plain_file_write(const char *path, const char *text, size_t n, char *err, size_t len)
 {
-	return write_text(path, false, text, n, err, len);
+	return write_text(path, NULL, false, text, n, err, len);
 }
 
-static int remove_path(const char *path, bool lasts, char *err, size_t len)
+int plain_file_own_write(struct plain_file_own *own, const char *text, size_t n, char *err,
+			 size_t len)
+{
+	return write_text(own->path, own, false, text, n, err, len);
+}
+
+static int remove_path(const char *path, const struct plain_file_own *own, bool lasts, char *err,
+		       size_t len)
 {
 	struct task *task = task_new(path, remove_file, err, len);
 
 	if (!task)
 		return -ENOMEM;
 	task->lasts = lasts;
-	return change(task, err, len);
+	if (own)
+		task->own = *own;
+	return change(task, NULL, err, len);
+}
+
+int plain_file_own_remove(const struct plain_file_own *own, char *err, size_t len)
+{
+	return remove_path(own->path, own, false, err, len);
 }
 
 int plain_file_save(const char *path, const char *text, size_t n, char *err, size_t len)
 {
-	return text ? write_text(path, true, text, n, err, len) : remove_path(path, true, err, len);
+	return text ? write_text(path, NULL, true, text, n, err, len) :
+		      remove_path(path, NULL, true, err, len);
 }
 
 int plain_file_remove(const char *path, char *err, size_t len)
 {
-	return remove_path(path, false, err, len);
+	return remove_path(path, NULL, false, err, len);
 }
 
 /* ---- directories ---- */

@@ -49,4 +49,20 @@ int plain_file_save(const char *path, const char *text, size_t n, char *err, siz
 /* Remove @path.  0, if there is no file, too; or -errno as above. */
 int plain_file_remove(const char *path, char *err, size_t len);
 
+/* A file that a program writes again and again where an administrator said, who may have named
+ * another one by mistake: what is of somebody else is neither replaced nor removed. */
+struct plain_file_own {
+	const char *path;
+	const char *begin;		/* constant: each text begins so */
+	dev_t dev;			/* the last one written; @ino 0: none, or not known */
+	ino_t ino;
+};
+
+/* plain_file_write(), where nothing is, or an empty file, or one that begins as its texts do; else
+ * -EEXIST. */
+int plain_file_own_write(struct plain_file_own *own, const char *text, size_t n, char *err,
+			 size_t len);
+/* plain_file_remove(), but another file stays, and is no failure. */
+int plain_file_own_remove(const struct plain_file_own *own, char *err, size_t len);
+
 #endif

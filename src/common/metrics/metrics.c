@@ -34,10 +34,10 @@ enum metric_file_state {
 /* Embedded in its owner. */
 struct metric_file {
 	struct loop *loop;
-	const char *path;		/* the caller's */
+	struct plain_file_own own;	/* the worker's while it has the job, but for @path */
 	const struct metric_source *source;
 	enum metric_file_state state;
-	bool written;			/* @path is a file of this program, or may become one */
+	bool written;			/* there is a file of this program, or may be soon */
 	int told;			/* the last failure, which the log has; 0: none */
 	struct loop_timer timer;
 	struct loop_task stop_task;	/* after metric_file_stop() */
@@ -59,14 +59,14 @@ static void write_work(struct worker_job *job)
 {
 	struct metric_file *f = container_of(job, struct metric_file, job);
 
-	f->rc = plain_file_write(f->path, f->text, f->len, f->why, sizeof(f->why));
+	f->rc = plain_file_own_write(&f->own, f->text, f->len, f->why, sizeof(f->why));
 }
 
 static void remove_work(struct worker_job *job)
 {
 	struct metric_file *f = container_of(job, struct metric_file, job);
 
-	f->rc = plain_file_remove(f->path, f->why, sizeof(f->why));
+	f->rc = plain_file_own_remove(&f->own, f->why, sizeof(f->why));
 }
 
 /* ---- thread of the loop ---- */
@@ -96,7 +96,7 @@ static void file_stopped(struct loop_task *task)
 static void file_removed(struct metric_file *f, int rc)
 {
 	if (rc)
-		log_warn(NULL, "cannot remove the metrics '%s': %s", f->path, f->why);
+		log_warn(NULL, "cannot remove the metrics '%s': %s", f->own.path, f->why);
 	f->state = METRIC_FILE_REMOVED;
 	if (f->removed)
 		f->removed(f->removed_arg);
@@ -130,7 +130,7 @@ static void file_written(struct metric_file *f, int rc)
 	f->text = NULL;
 	if (rc && rc != f->told)
 		log_warn(NULL, "cannot write metrics to '%s': %s; trying again every %d s",
-			 f->path, f->why, METRIC_FILE_INTERVAL_MS / 1000);
+			 f->own.path, f->why, METRIC_FILE_INTERVAL_MS / 1000);
 	f->told = rc;
 	f->written |= !rc || rc == -ETIMEDOUT;
 	if (f->state == METRIC_FILE_WRITING_LAST) {
@@ -171,7 +171,7 @@ static void metric_file_init(struct metric_file *f, struct loop *loop, const cha
 {
 	*f = (struct metric_file){
 		.loop = loop,
-		.path = path,
+		.own = { .path = path, .begin = "# HELP " },
 		.source = source,
 	};
 	loop_timer_init(&f->timer, file_write);
@@ -215,7 +215,7 @@ static void metric_file_stop(struct metric_file *f, void (*done)(void *arg), voi
 
 struct metrics {
 	struct metric_http *http;	/* NULL: none */
-	struct metric_file file;	/* path NULL: none */
+	struct metric_file file;	/* own.path NULL: none */
 	unsigned nparts;		/* that have not ended */
 	void (*done)(void *arg);
 	void *done_arg;
@@ -254,7 +254,7 @@ void metrics_unlink(const struct metrics *m)
 
 void metrics_remove_file(struct metrics *m, void (*removed)(void *arg), void *arg)
 {
-	if (m && m->file.path)
+	if (m && m->file.own.path)
 		metric_file_remove(&m->file, removed, arg);
 	else
 		removed(arg);
@@ -279,9 +279,9 @@ void metrics_close(struct metrics *m, void (*done)(void *arg), void *arg)
 {
 	m->done = done;
 	m->done_arg = arg;
-	m->nparts = (m->http != NULL) + (m->file.path != NULL);
+	m->nparts = (m->http != NULL) + (m->file.own.path != NULL);
 	if (m->http)
 		metric_http_close(m->http, part_ended, m);
-	if (m->file.path)
+	if (m->file.own.path)
 		metric_file_stop(&m->file, part_ended, m);
 }
