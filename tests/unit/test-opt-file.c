@@ -264,6 +264,12 @@ Test(opt_file, mistakes)
 		{ "[disk \"a\"]\npat = /a\n",
 		  "2: 'pat' is no option of this section (did you mean path?)|" },
 		{ "[disk \"a\"\npath = /a\n", "1: [disk \"a\": this header has no ']'|" },
+		/* The option would be lost; a comment may stand there. */
+		{ "[disk \"a\"] ro = yes\npath = /a\n",
+		  "1: 'ro = yes' behind the header: expected it on a line of its own|" },
+		{ "[disk \"a\"]path = /a\n",
+		  "1: 'path = /a' behind the header: expected it on a line of its own|" },
+		{ "[disk \"a\"]\t; ro = yes\n[server] #x\n", "1: disk 'a' has no path|" },
 		{ "[server]\ndepth=0\nlock=2\n[disk \"a\"]\nx=y\n",
 		  "2: depth '0': expected a number from 1 to 9|3: lock '2': expected yes or no|"
 		  "5: 'x' is no option of this section (the manual has all options)|" },

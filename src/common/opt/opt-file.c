@@ -131,7 +131,7 @@ static void tell_sections(struct file *f, const char *header)
 static void header_read(struct file *f, const char *line)
 {
 	_cleanup_free_ char *header = strdup(line);
-	char *end, *name, *title = NULL;
+	char *end, *name, *rest, *title = NULL;
 
 	section_end(f);
 	end = header ? strchr(header, ']') : NULL;
@@ -153,8 +153,12 @@ static void header_read(struct file *f, const char *line)
 		name[strcspn(name, " \t")] = '\0';
 	}
 	section_begin(f, name, title);
+	rest = opt_line_trim(end + 1);
 	if (!f->section)
 		tell_sections(f, line);
+	else if (*rest && !strchr("#;", *rest))
+		mistake(f, f->line, "'%s' behind the header: expected it on a line of its own",
+			rest);
 }
 
 /* ---- values ---- */
