@@ -107,6 +107,18 @@ stop_daemon "$daemon_pid"
 [ ! -e "$tmp/daemon.sock" ]
 [ ! -e "$tmp/daemon.pid" ]
 
+# A typo names an image: it is not lost.  What is no file any more, or another process's, stays.
+cp "$tmp/disk" "$tmp/image"
+expect_failure 1 "--pidfile '$tmp/image': exists and has no number of a process: name another" \
+	"$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/image" "$server" export=disk
+cmp "$tmp/disk" "$tmp/image"
+mknod "$tmp/null" c 1 3 2>/dev/null || ln -s /dev/null "$tmp/null"
+for file in null pid; do
+	timeout "$TIMEOUT_S" "$RTRS_NBD" -P "$tmp/$file" "$server" export=disk \
+		--run "echo 1 >$tmp/pid"
+	[ -e "$tmp/$file" ] || fail "$file has gone"
+done
+
 # What is wrong is one line.
 refuse() {
 	expect_failure "$@"

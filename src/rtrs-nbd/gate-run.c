@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file with the process number, and the command of --run in a shell. */
+/* The file with the process number, which is no other file by mistake, and the command of --run in
+ * a shell. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,11 +19,66 @@
 #include "number.h"
 #include "process.h"
 
+#define PIDFILE_ROOM 32u		/* for a number, a newline and a zero byte */
+
+/* ---- the number of the process ---- */
+
+/* Read the begin of the regular file @path, and a zero byte behind.  Returns the number of bytes,
+ * 0: none, or no regular file. */
+static size_t read_pidfile(const char *path, char text[PIDFILE_ROOM])
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	ssize_t n;
+
+	*text = '\0';
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || !st.st_size)
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	n = fd < 0 ? -1 : read(fd, text, PIDFILE_ROOM - 1);
+	/* What cannot be read has no number. */
+	if (n < 0) {
+		*text = '?';
+		n = 1;
+	}
+	text[n] = '\0';
+	return (size_t)n;
+}
+
+/* What a typo may name: NULL, or why it is not to be written to. */
+static const char *pidfile_fault(const char *path)
+{
+	char text[PIDFILE_ROOM];
+	struct stat st;
+	size_t n;
+
+	if (stat(path, &st) == 0 && S_ISBLK(st.st_mode))
+		return "is a block device: name a file";
+	n = read_pidfile(path, text);
+	if (strspn(text, "0123456789 \n") == n && n < PIDFILE_ROOM - 1)
+		return NULL;
+	return "exists and has no number of a process: name another file, or remove this one";
+}
+
+void gate_run_pidfile_remove(const char *path)
+{
+	char text[PIDFILE_ROOM], own[PIDFILE_ROOM];
+
+	snprintf(own, sizeof(own), "%d\n", (int)getpid());
+	if (read_pidfile(path, text) && !strcmp(text, own))
+		unlink(path);
+}
+
 int gate_run_pidfile(const char *path, char *err, size_t len)
 {
-	FILE *f = fopen(path, "we");
-	int r = f ? 0 : -errno;
+	const char *fault = pidfile_fault(path);
+	FILE *f;
+	int r;
 
+	if (fault)
+		return fmt_error(-EEXIST, err, len, "--pidfile '%s': %s", path, fault);
+	f = fopen(path, "we");
+	r = f ? 0 : -errno;
 	if (f && (fprintf(f, "%d\n", (int)getpid()) < 0))
 		r = -EIO;
 	if (f && fclose(f) && r == 0)

@@ -198,8 +198,11 @@ void gate_stop(struct gate *g);
 
 /* ---- gate-run.c: the process number in a file, and the command of --run ---- */
 
-/* Write the process's number to @path.  0, or -errno with @err. */
+/* Write the process's number to @path.  0, or -errno with @err: -EEXIST if there is another file
+ * than one with a number. */
 int gate_run_pidfile(const char *path, char *err, size_t len);
+/* Remove @path, if it still has the process's number. */
+void gate_run_pidfile_remove(const char *path);
 
 /* Start o->run in a shell whose variables name the socket of @l.  0 with *@pid, or -errno with
  * @err. */

@@ -226,7 +226,7 @@ static void stop_gate(void)
 	if (command)
 		kill(command, SIGTERM);
 	if (options.pidfile)
-		unlink(options.pidfile);
+		gate_run_pidfile_remove(options.pidfile);
 }
 
 /* The giver of sockets, and the user of --run, wait for the process itself. */
