@@ -361,6 +361,46 @@ Test(ctl, answer_that_comes_late)
 	close(fd);
 }
 
+static unsigned allocs_left;		/* two: the last ones fail, because a text is tried twice */
+
+static void *alloc(size_t n)
+{
+	return allocs_left && --allocs_left < 2 ? NULL : malloc(n);
+}
+
+static void end_late(void)
+{
+	ctl_call_ended(late, 0, "one\ntwo\n");
+	late = NULL;
+}
+
+/* Lines without memory for one of their parts are an error, and never fewer or empty lines. */
+Test(ctl, lines_without_memory)
+{
+	static const char whole[] = "{\"changes\":[\"one\",\"two\"],\"ok\":true}\n";
+	bool failed;
+
+	json_set_alloc_funcs(alloc, free);
+	for (unsigned n = 2; n < 1000; n++) {
+		int fd = client();
+		char got[256] = "";
+
+		say(fd, "{\"command\":\"late\"}\n");
+		sem_wait(&late_came);
+		allocs_left = n;
+		on_loop(end_late);
+		failed = allocs_left < 2;
+		allocs_left = 0;
+		cr_assert_gt(recv(fd, got, sizeof(got) - 1, 0), 0);
+		close(fd);
+		cr_assert(!strcmp(got, whole) || (failed && !strncmp(got, "{\"ok\":false,", 12)),
+			  "%u: %s", n, got);
+		if (!failed)
+			return;
+	}
+	cr_assert(false, "each answer was refused");
+}
+
 Test(ctl, answer_to_one_who_has_gone)
 {
 	int fd = client();

@@ -198,16 +198,17 @@ void ctl_call_done(struct ctl_client *client)
 static json_t *changes_json(const char *text)
 {
 	json_t *lines = json_array();
+	bool ok = true;
 
 	while (*text) {
 		size_t len = strcspn(text, "\n");
 		char *line = strndup(text, len);
 
-		json_array_append_new(lines, ctl_json_text(line ? line : ""));
+		ok = ok && ctl_json_add(lines, line ? ctl_json_text(line) : NULL);
 		free(line);
 		text += len + (text[len] == '\n');
 	}
-	return json_pack("{s:o}", "changes", lines);
+	return json_pack("{s:o}", "changes", ctl_json_whole(lines, ok));
 }
 
 void ctl_call_ended(void *client, int rc, const char *text)
