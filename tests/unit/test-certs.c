@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many certificates a peer may send that is judged again after its handshake, how long the file
- * of an authority may be, and which files may be left out (certs.h). */
+ * of an authority may be, which files may be left out, and which pairs are none (certs.h). */
 #include "unit.h"
 
+#include <errno.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,7 +48,7 @@ static gnutls_x509_crt_t certificate(unsigned serial, gnutls_x509_crt_t by, bool
 	ok(gnutls_x509_crt_set_basic_constraints(crt, ca, -1));
 	ok(gnutls_x509_crt_set_key_usage(crt, ca ? GNUTLS_KEY_KEY_CERT_SIGN :
 					 GNUTLS_KEY_DIGITAL_SIGNATURE));
-	ok(gnutls_x509_crt_sign2(crt, by ? by : crt, key, GNUTLS_DIG_SHA256, 0));
+	ok(gnutls_x509_crt_sign2(crt, by ? by : crt, key, GNUTLS_DIG_UNKNOWN, 0));
 	return crt;
 }
 
@@ -166,4 +168,68 @@ Test(certs, revocations_of_no_byte)
 	cr_assert(strstr(err, "ca-crl.pem: ") && strstr(err, "expected a revocation list"), "%s",
 		  err);
 	gnutls_x509_crt_deinit(ca);
+}
+
+static void put(const char *dir, const char *name, gnutls_datum_t pem)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	cr_assert(f && !fchmod(fileno(f), 0600) && fwrite(pem.data, pem.size, 1, f) == 1 &&
+		  !fclose(f));
+	gnutls_free(pem.data);
+}
+
+static gnutls_datum_t crt_pem(gnutls_x509_crt_t crt)
+{
+	gnutls_datum_t pem;
+
+	ok(gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &pem));
+	gnutls_x509_crt_deinit(crt);
+	return pem;
+}
+
+/* A certificate, and the key of another one of its kind. */
+Test(certs, pairs_that_do_not_match)
+{
+	static const gnutls_pk_algorithm_t kinds[] = { GNUTLS_PK_EDDSA_ED25519,
+						       GNUTLS_PK_EDDSA_ED448, GNUTLS_PK_ECDSA };
+	static const char *const names[] = { "ca-cert.pem", "server-cert.pem", "server-key.pem" };
+	char dir[] = "/tmp/test-certs.XXXXXX", path[64];
+	gnutls_x509_privkey_t former = key, other;
+	struct certs *certs;
+	gnutls_datum_t pem;
+
+	cr_assert(mkdtemp(dir));
+	for_each_case(kind, kinds) {
+		for (unsigned match = 0; match < 2; match++) {
+			ok(gnutls_x509_privkey_init(&other));
+			ok(gnutls_x509_privkey_generate(other, *kind, 256, 0));
+			key = other;
+			put(dir, "server-cert.pem", crt_pem(certificate(1, NULL, false)));
+			put(dir, "ca-cert.pem", crt_pem(certificate(2, NULL, true)));
+			key = former;
+			if (!match) {
+				gnutls_x509_privkey_deinit(other);
+				ok(gnutls_x509_privkey_init(&other));
+				ok(gnutls_x509_privkey_generate(other, *kind, 256, 0));
+			}
+			ok(gnutls_x509_privkey_export2_pkcs8(other, GNUTLS_X509_FMT_PEM, NULL,
+							     GNUTLS_PKCS_PLAIN, &pem));
+			put(dir, "server-key.pem", pem);
+			gnutls_x509_privkey_deinit(other);
+			cr_assert_eq(certs_read(dir, true, NULL, &certs, err, sizeof(err)),
+				     match ? 0 : -EINVAL, "%s: %s", gnutls_pk_get_name(*kind), err);
+			cr_assert(match || strstr(err, "expected a certificate and its own key"),
+				  "%s", err);
+			certs_put(certs);
+		}
+	}
+	for_each_case(name, names) {
+		snprintf(path, sizeof(path), "%s/%s", dir, *name);
+		unlink(path);
+	}
+	rmdir(dir);
 }

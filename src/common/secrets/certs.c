@@ -187,6 +187,36 @@ static int pair_refused(int rc, const char *cert, const char *key, char *err, si
 			 expected, gnutls_strerror(rc));
 }
 
+/* Is the key of @cred that of its certificate?  0, or an error of GnuTLS.  GnuTLS itself takes any
+ * Ed25519 or Ed448 key for a certificate of another one: it tries a signature with a hash, which
+ * such keys refuse, and lets that pass (3.7.9, _gnutls_check_key_cert_match()). */
+static int check_match(gnutls_certificate_credentials_t cred)
+{
+	uint8_t of_cert[64], of_key[64];
+	size_t ncert = sizeof(of_cert), nkey = sizeof(of_key);
+	gnutls_x509_privkey_t key;
+	gnutls_x509_crt_t *crts;
+	unsigned n;
+	int rc = gnutls_certificate_get_x509_key(cred, 0, &key);
+
+	if (rc < 0)
+		return rc;
+	rc = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, of_key, &nkey);
+	gnutls_x509_privkey_deinit(key);
+	if (rc >= 0)
+		rc = gnutls_certificate_get_x509_crt(cred, 0, &crts, &n);
+	if (rc < 0)
+		return rc;
+	rc = gnutls_x509_crt_get_key_id(crts[0], GNUTLS_KEYID_USE_SHA256, of_cert, &ncert);
+	for (unsigned i = 0; i < n; i++)
+		gnutls_x509_crt_deinit(crts[i]);
+	gnutls_free(crts);
+	if (rc < 0)
+		return rc;
+	return ncert == nkey && !memcmp(of_cert, of_key, nkey) ? 0 :
+	       GNUTLS_E_CERTIFICATE_KEY_MISMATCH;
+}
+
 /* Use NAME-cert.pem and NAME-key.pem. */
 static int load_pair(struct certs *certs, const char *dir, const char *name, char *err, size_t len)
 {
@@ -209,6 +239,8 @@ static int load_pair(struct certs *certs, const char *dir, const char *name, cha
 	key_data = datum(&key_file);
 	rc = gnutls_certificate_set_x509_key_mem(certs->cred, &cert_data, &key_data,
 						 GNUTLS_X509_FMT_PEM);
+	if (rc >= 0)
+		rc = check_match(certs->cred);
 	plain_file_free(&cert_file);
 	plain_file_free(&key_file);
 	return rc < 0 ? pair_refused(rc, cert, key, err, len) : 0;
