@@ -276,6 +276,39 @@ FAB_TEST_ALONE(hosts_take_turns)
 	listen_again();
 }
 
+/* Whom others of its host push out is told so, unless a step of its own is under way. */
+FAB_TEST_ALONE(told_of_others)
+{
+	enum { N = 64 + 2 };
+	static const char why[] = "too many";
+	const struct fab_cm_conf conf = { .provider = w.p, .pushed_out = why,
+					  .refusal_len = sizeof(why), .tls = provider_tls[0] };
+	const struct raw_frame f = raw_handshake(RAW_REJECT, sizeof(why));
+	uint8_t want[RAW_HDR + sizeof(why)], got[sizeof(want) + 1];
+	int fds[N];
+
+	close_listener();
+	fab_cm_destroy(w.cm[0]);
+	check_eq(fab_cm_create(&conf, &w.cm[0]), 0);
+	listen_again();
+	hold = 1;
+	fds[0] = begin_hello(1);
+	until_held();
+	for (unsigned i = 1; i < N; i++)
+		fds[i] = begin_hello(1);
+	raw_encode(want, &f);
+	memcpy(want + RAW_HDR, why, sizeof(why));
+	check_eq(raw_recv_all(&w, fds[1], got, sizeof(got)), sizeof(want));
+	check(!memcmp(got, want, sizeof(want)));
+	close_listener();
+	release();
+	is_freed();
+	check_eq(raw_recv_all(&w, fds[0], got, sizeof(got)), 0);
+	for (unsigned i = 0; i < N; i++)
+		close(fds[i]);
+	listen_again();
+}
+
 /* The result of a step waits for the cm, and its connection goes. */
 FAB_TEST_ALONE(result_waits)
 {

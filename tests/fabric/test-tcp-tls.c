@@ -630,6 +630,38 @@ FAB_TEST_ALONE(answers_in_plain)
 	close(listener);
 }
 
+/* A server of our key that closes behind its hello has too many in set-up: what else is wrong it
+ * says by an alert.  One that closes before may be any server. */
+FAB_TEST_ALONE(closed_behind_hello)
+{
+	enum { BEFORE, HELLO, HANDSHAKE, NCLOSES };
+	struct fab_addr addr;
+	int listener = raw_listen(&w, &addr), fd;
+	uint8_t frame[RAW_HDR];
+
+	for (unsigned at = BEFORE; at < NCLOSES; at++) {
+		struct end *a = raw_dial(&w, listener, &addr, &fd);
+		struct peer p = { .hold = at != HANDSHAKE };
+
+		peer_begin(&p, fd, server_tls);
+		if (at == HANDSHAKE) {
+			check_eq(peer_until(gnutls_handshake(p.session)), 0);
+			peer_recv(&p, frame, sizeof(frame));
+		}
+		while (p.hold && !p.nheld) {
+			world_step(&w, 1);
+			gnutls_handshake(p.session);
+		}
+		if (at == HELLO)
+			peer_release(&p);
+		peer_fini(&p);
+		world_until(&w, a->unreachable);
+		check_eq(a->status, at == BEFORE ? -ECONNRESET : -EUSERS);
+		end_free(a);
+	}
+	close(listener);
+}
+
 /* ---- strangers ---- */
 
 /* Plain strangers, and strangers whose handshake stops: bounded in number and time.  An honest peer

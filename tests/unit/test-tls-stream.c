@@ -234,6 +234,16 @@ Test(tls_stream, cut_in_handshake)
 	cr_assert_str_eq(why, "TLS: peer closed");
 }
 
+/* A peer that closes unread bytes. */
+Test(tls_stream, reset_in_handshake)
+{
+	connect_client(KEY, FAB_TLS_NBD);
+	cr_assert_eq(write(fds[0], "x", 1), 1);
+	close(fds[1]);
+	cr_assert_eq(fab_tls_stream_handshake(server, why), -ECONNRESET);
+	cr_assert_str_eq(why, "TLS: peer closed");
+}
+
 Test(tls_stream, alert)
 {
 	connected();

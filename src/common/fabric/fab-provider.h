@@ -17,8 +17,9 @@ struct fab_cm {
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;
-	uint8_t refusal[FAB_REJECT_DATA_MAX];
+	uint8_t refusal[FAB_REJECT_DATA_MAX], pushed_out[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;
+	bool tells_pushed_out;
 	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
 	struct fab_users servers;
 	const struct fab_tls *tls;

@@ -251,7 +251,8 @@ int fab_tls_stream_handshake(struct fab_tls_stream *s, char why[FAB_TLS_WHY_LEN]
 		fab_tls_handshake_cause(&s->end, s->session, rc, why, FAB_TLS_WHY_LEN);
 		gnutls_alert_send_appropriate(s->session, rc);
 		fab_tls_stream_flush(s);
-		return rc == GNUTLS_E_PREMATURE_TERMINATION ? -ECONNRESET : -EPROTO;
+		return rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR ?
+		       -ECONNRESET : -EPROTO;
 	}
 	if (left < 0) {
 		snprintf(why, FAB_TLS_WHY_LEN, "TLS: %s", strerror(-left));

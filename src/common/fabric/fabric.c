@@ -69,8 +69,11 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	(*cm)->admit = conf->admit;
 	(*cm)->refused = conf->refused;
 	(*cm)->admit_arg = conf->admit_arg;
-	if (conf->refusal_len)
+	if (conf->refusal)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
+	(*cm)->tells_pushed_out = conf->pushed_out;
+	if (conf->pushed_out)
+		memcpy((*cm)->pushed_out, conf->pushed_out, conf->refusal_len);
 	(*cm)->refusal_len = conf->refusal_len;
 	(*cm)->seal = conf->seal;
 	(*cm)->servers = conf->servers;

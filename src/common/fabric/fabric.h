@@ -194,8 +194,9 @@ enum fab_event_type {
 	FAB_EVENT_REJECTED,		/* active: private data of the peer's fab_reject */
 	FAB_EVENT_UNREACHABLE,		/* active: status has the reason (-ECONNREFUSED, -ETIMEDOUT,
 					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: another
-					 * version, -EOPNOTSUPP: an RDMA device without
-					 * RDMA_WRITE_WITH_IMM, ...), fab_conn_cause() in words */
+					 * version, -EUSERS: too many in set-up, -EOPNOTSUPP:
+					 * an RDMA device without RDMA_WRITE_WITH_IMM, ...),
+					 * fab_conn_cause() in words */
 	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, if the provider sees the end outside
 					 * of fab_poll; answer with fab_disconnect.  status -ENODEV:
 					 * the device is gone; poll then, because no other event may
@@ -227,7 +228,10 @@ struct fab_cm_conf {
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;		/* of both */
 	const void *refusal;
-	size_t refusal_len;
+	/* What a provider that bounds unproven peers (unproven.h) sends, as @refusal, to one that
+	 * others push out, if nothing was sent to it before; NULL: nothing. */
+	const void *pushed_out;
+	size_t refusal_len;		/* of both */
 	/* The active side is about to send @data, the @len bytes of fab_connect() on @conn, and
 	 * knows by now what protects @conn (fab_conn_binding()): may change @data.  Returns NULL,
 	 * or the reason not to send it, static text: fab_connect() fails with -EACCES, or

@@ -279,12 +279,13 @@ static struct srv_cm *cm_find(struct srv *srv, const struct fab_provider *provid
 static int cm_create(struct srv *srv, const struct fab_provider *provider, struct srv_cm **ret)
 {
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
-	struct rtrs_msg_conn_rsp refusal;
+	struct rtrs_msg_conn_rsp refusal, pushed_out;
 	const struct rtrs_hb_conf hb = rtrs_hb_conf(srv->conf->hb_interval_ms,
 						    srv->conf->hb_missed_max, provider == &fab_tcp);
 	const struct fab_cm_conf conf = {
 		.provider = provider, .admit = cm_admit, .refused = cm_refused, .admit_arg = srv,
-		.refusal = &refusal, .refusal_len = sizeof(refusal), .tls = srv->tls,
+		.refusal = &refusal, .pushed_out = &pushed_out, .refusal_len = sizeof(refusal),
+		.tls = srv->tls,
 		.silence_ms = rtrs_hb_silence_ms(&hb),
 	};
 	int rc;
@@ -292,6 +293,8 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 	if (!cm)
 		return -ENOMEM;
 	srv_con_refusal(&refusal, -ECONNRESET, RTRS_REFUSES_NOT);
+	/* Only clients of ours come by tcp, and they read a reason. */
+	srv_con_refusal(&pushed_out, -ENOMEM, RTRS_REFUSES_SETUPS);
 	rc = fab_cm_create(&conf, &cm->cm);
 	if (rc) {
 		free(cm);

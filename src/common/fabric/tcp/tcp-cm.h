@@ -160,6 +160,9 @@ void tcp_hs_step_done(struct tcp_conn *c);
 void tcp_hs_expire(struct tcp_conn *c);
 /* Free an unproven peer, with the reason @why in the log. */
 void tcp_hs_refuse(struct tcp_conn *c, const char *why);
+/* Tell an unproven peer, which is to be freed, that others have pushed it out, unless TLS has begun
+ * to speak: its peer knows then (tcp-hs.c). */
+void tcp_hs_tell_pushed_out(struct tcp_conn *c);
 /* Free an unproven peer silently. */
 void tcp_hs_drop(struct tcp_conn *c);
 

@@ -78,6 +78,16 @@ void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 	refuse(c, false, why);
 }
 
+void tcp_hs_tell_pushed_out(struct tcp_conn *c)
+{
+	struct tcp_cm *cm = tcp_cm(c->base.cm);
+
+	/* A step that is under way takes the session and the socket. */
+	tcp_aside_leave(&cm->aside, c);
+	if (cm->base.tells_pushed_out && c->fd >= 0 && !(c->tls && tcp_tls_heard(c)))
+		tcp_hs_send_refusal(c->fd, cm->base.pushed_out, cm->base.refusal_len);
+}
+
 /* End the set-up of the active side, and report @type. */
 static void end_active(struct tcp_conn *c, enum fab_event_type type, int rc, const char *why)
 {
@@ -87,10 +97,23 @@ static void end_active(struct tcp_conn *c, enum fab_event_type type, int rc, con
 	tcp_cm_report(c, type, rc);
 }
 
+/* True if @rc ends the set-up of the active side by a close behind the hello of the server's TLS,
+ * without an alert: the server has our key, and too many in set-up. */
+static bool is_closed_behind_hello(const struct tcp_conn *c, int rc)
+{
+	return (rc == -ECONNRESET || rc == -EPIPE) && is_in(c, IN(SECURING) | IN(WAIT_REPLY)) &&
+	       c->tls && tcp_tls_heard(c);
+}
+
 /* End the set-up of @c by -errno @rc, for the reason @why, "": @rc says it.  An unproven peer is
  * freed, the active side gets UNREACHABLE. */
 static void fail(struct tcp_conn *c, int rc, const char *why)
 {
+	if (is_closed_behind_hello(c, rc)) {
+		rc = -EUSERS;
+		why = "the server closed the connection behind its TLS hello: too many connect at "
+		      "once, or the server ended";
+	}
 	if (!*why)
 		why = rc == -ECONNRESET ? tcp_hs_why_closed(c) : strerror(-rc);
 	if (is_in(c, PASSIVE))
@@ -239,9 +262,9 @@ static void send_connect(void *object)
 
 	if (!rc)
 		rc = tcp_hs_send(c, TCP_FRAME_CONNECT, 0, c->connect_data, c->connect_len);
-	/* A server that refuses an address sends its answer and closes without reading.  The answer
-	 * is read later. */
-	if (rc && rc != -EPIPE)
+	/* A server that refuses an address, or a key, sends its answer and closes without reading.
+	 * The answer is read later. */
+	if (rc && rc != -EPIPE && rc != -ECONNRESET)
 		fail(c, rc, "");
 	else
 		expect(c, read_reply);

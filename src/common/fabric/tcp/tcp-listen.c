@@ -47,7 +47,7 @@ static void accepted_begins(struct tcp_listener *l, int fd, const struct fab_add
 		tcp_hs_drop(c);
 }
 
-/* Send the peer the refusal, although nothing of the peer is read. */
+/* Send the peer a refusal, although nothing of the peer is read. */
 static void accepted_refuse(const struct tcp_cm *cm, int fd)
 {
 	tcp_hs_send_refusal(fd, cm->base.refusal, cm->base.refusal_len);
@@ -58,7 +58,10 @@ static void accepted_refuse(const struct tcp_cm *cm, int fd)
  * thousand times: so hosts push out their own. */
 static void accepted_pushed_out(struct unproven_place *place, enum unproven_why why)
 {
-	tcp_hs_refuse(container_of(place, struct tcp_conn, place), UNPROVEN_TOO_MANY);
+	struct tcp_conn *c = container_of(place, struct tcp_conn, place);
+
+	tcp_hs_tell_pushed_out(c);
+	tcp_hs_refuse(c, UNPROVEN_TOO_MANY);
 }
 
 static void listener_ready(struct tcp_source *src, uint32_t events)
