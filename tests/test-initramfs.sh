@@ -23,7 +23,7 @@ printf '#!/bin/sh\nexit 0\n' >"$tmp/bin/chroot"
 chmod +x "$tmp/bin/chroot"
 sed -e "s,/usr/share/initramfs-tools/hook-functions,$tmp/hook-functions," \
 	-e "s,@sbindir@,$(realpath "$top_builddir")," -e "s,@sysconfdir@,$tmp/etc," \
-	-e "s,@udevrulesdir@/60-rtrs-attach.rules,/dev/null," -e '/^copy_file rules/d' \
+	-e 's,^settings=.*,settings=/dev/null,' -e "s,@udevrulesdir@/60-rtrs-attach.rules,/dev/null," -e '/^copy_file rules/d' \
 	"$top_srcdir/contrib/initramfs/hook.in" >"$tmp/hook"
 
 echo 'server = 127.0.0.1' >"$etc/root.conf"
@@ -32,7 +32,7 @@ cp "$etc/root.conf" "$etc/other.conf"
 # A value may have quotes around it.
 printf 'export = root\nauth-psk = "%s"\n' "$etc/root.psk" >>"$etc/root.conf"
 printf '# tls-psk = %s\ntls-psk= %s \n' "$etc/unused.psk" "$etc/tls.psk" >"$etc/root.conf.d/1.conf"
-printf 'tls-certificates = "%s" \n' "$etc/certificates" >"$etc/root.conf.d/2.conf"
+printf 'tls-certificates: "%s" ; of us\n' "$etc/certificates" >"$etc/root.conf.d/2.conf"
 touch "$etc"/{root,tls,unused}.psk "$etc/certificates/ca-cert.pem"
 sed "s,^$etc,," >"$tmp/want" <<END
 $etc/certificates/ca-cert.pem

@@ -20,6 +20,8 @@ cleanup_fn kill_process $!
 wait_line "$tmp/notify.out" '^bound'
 NOTIFY_SOCKET=$tmp/notify.sock start_server "disk=$tmp/disk"
 wait_line "$tmp/notify.out" 'READY=1'
+# A start has more time for each export: one that is opened, locked, looked at again and claimed.
+[ "$(grep -c '^EXTEND_TIMEOUT_USEC=120000000' "$tmp/notify.out")" -eq 4 ]
 stop_process "$server_pid"
 wait_line "$tmp/notify.out" 'STOPPING=1'
 

@@ -207,6 +207,14 @@ static void raise_descriptors(void)
 			 (unsigned long long)limit.rlim_max, strerror(errno));
 }
 
+/* systemd ends a start after TimeoutStartSec=, 90 s by default, and locks and clusters that do
+ * not answer take longer. */
+static void start_waits(struct exports *e)
+{
+	sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu",
+		   1000ull * e->lock_timeout_ms + 1000ull * START_REST_MS);
+}
+
 /* The command line makes the first plan.  0, or -errno, which is logged. */
 static int prepare_start(struct program *p)
 {
@@ -220,6 +228,7 @@ static int prepare_start(struct program *p)
 	if (rc)
 		return rc;
 	p->apply.lenient = !p->conf.strict;
+	p->exports.waits = start_waits;
 	rc = plan_make(&p->plan, NULL, &p->conf);
 	if (rc)
 		snprintf(err, sizeof(err), "out of memory");
@@ -230,20 +239,11 @@ static int prepare_start(struct program *p)
 	return rc;
 }
 
-/* systemd ends a start after TimeoutStartSec=, 90 s by default, and locks may take longer. */
-static void start_waits(struct exports *e)
-{
-	sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu",
-		   1000ull * e->lock_timeout_ms + 1000ull * START_REST_MS);
-}
-
 static int commit_start(struct program *p)
 {
 	char err[512];
-	int rc;
+	int rc = apply_commit(&p->apply, &p->conf, err, sizeof(err));
 
-	p->exports.waits = start_waits;
-	rc = apply_commit(&p->apply, &p->conf, err, sizeof(err));
 	p->exports.waits = NULL;
 	if (rc)
 		log_err(NULL, "%s", err);

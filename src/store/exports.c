@@ -287,6 +287,8 @@ int exports_add(struct exports *e, const struct export_spec *spec, char *err, si
 		return -ENOMEM;
 	}
 	ex->all = e;
+	if (e->waits)
+		e->waits(e);
 	rc = ex->driver->open(ex, err, errlen);
 	if (!rc)
 		rc = exports_join(e, ex, err, errlen);

@@ -36,7 +36,7 @@ struct exports {
 	/* The start cannot lock or claim @ex because of @why: take @ex off the list, and return 0;
 	 * export-retry.c.  NULL: the start fails. */
 	int (*aside)(struct exports *e, struct export *ex, const char *why);
-	/* A step of the start follows that may wait for lock_timeout_ms; NULL: nobody is told. */
+	/* The start opens storage, or may wait for lock_timeout_ms; NULL: nobody is told. */
 	void (*waits)(struct exports *e);
 	bool locked;			/* by exports_lock() */
 	unsigned lock_timeout_ms;	/* for each file */
