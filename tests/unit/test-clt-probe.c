@@ -15,8 +15,9 @@ static struct {
 	unsigned setup_ms;
 } attempts[4];
 static unsigned nattempts;
-static const char *busy;		/* the transport over which the server is busy first ... */
-static unsigned nbusy;			/* ... for so many attempts */
+static const char *busy;		/* the transport over which the server refuses first ... */
+static unsigned nbusy;			/* ... so many attempts, ... */
+static int busy_r;			/* ... with this -errno */
 
 const struct fab_provider *__real_fab_provider_find(const char *name);
 const struct fab_provider *__wrap_fab_provider_find(const char *name);
@@ -44,7 +45,7 @@ int __wrap_clt_start_run(struct clt_start *start, const struct clt_conf *conf, c
 	if (nbusy && !strcmp(busy, conf->paths[0].dst.provider->name)) {
 		nbusy--;
 		snprintf(err, CLT_FRONT_ERR, "busy");
-		return CLT_BUSY;
+		return busy_r;
 	}
 	snprintf(err, CLT_FRONT_ERR, "no answer");
 	return -ETIMEDOUT;
@@ -96,21 +97,25 @@ static const char *transports(void)
 	return text;
 }
 
-/* A server that is busy over RDMA is tried over RDMA again, and one without RDMA over tcp alone.
- * With connect-timeout=forever the start does not wait. */
+/* A server that is busy over RDMA is tried over RDMA again, and one without RDMA over tcp alone;
+ * one at another limit, which the probe of another client may have filled, is tried again.  With
+ * connect-timeout=forever the start does not wait. */
 Test(clt_probe, busy_server)
 {
 	static const struct {
 		const char *over;
+		int refusal;
 		unsigned n;
 		bool forever;
 		int r;
 		const char *row;
 	} cases[] = {
-		{ "rdma", 2, false, -ETIMEDOUT, " rdma rdma rdma tcp" },
-		{ "tcp", 2, false, -ETIMEDOUT, " rdma tcp tcp tcp" },
-		{ "rdma", 1, true, CLT_BUSY, " rdma" },
-		{ "tcp", 1, true, CLT_BUSY, " rdma tcp" },
+		{ "rdma", CLT_BUSY, 2, false, -ETIMEDOUT, " rdma rdma rdma tcp" },
+		{ "tcp", CLT_BUSY, 2, false, -ETIMEDOUT, " rdma tcp tcp tcp" },
+		{ "rdma", CLT_BUSY, 1, true, CLT_BUSY, " rdma" },
+		{ "tcp", CLT_BUSY, 1, true, CLT_BUSY, " rdma tcp" },
+		{ "tcp", -ENOMEM, 1, false, -ETIMEDOUT, " rdma tcp rdma tcp" },
+		{ "tcp", -ENOMEM, 1, true, -ENOMEM, " rdma tcp" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -123,6 +128,7 @@ Test(clt_probe, busy_server)
 			conf.connect_timeout_ms = CLOCK_NEVER;
 		nattempts = 0;
 		busy = cases[i].over;
+		busy_r = cases[i].refusal;
 		nbusy = cases[i].n;
 		cr_assert_eq(clt_probe_connect(&start, "-probe", err), cases[i].r);
 		cr_assert_str_eq(transports(), cases[i].row, "case %u:%s", i, transports());

@@ -22,6 +22,10 @@
  * server keeps a place for a path in set-up (--setup-timeout). */
 #define PROBE_BUSY_MS 30000
 
+/* The same before a server at another of its limits: the probes of other clients, which start at
+ * the same time, have places for a moment. */
+#define PROBE_FULL_MS 5000
+
 /* Connect once.  0: connected, and @err is untouched; else the session is closed again. */
 static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
 			 unsigned setup_ms, char err[CLT_FRONT_ERR])
@@ -139,7 +143,11 @@ static bool probe_again(const struct clt_conf *conf, int r, uint64_t ms)
 
 	if (limit == CLOCK_NEVER || !is_away(r))
 		return false;
-	return ms < (r == CLT_BUSY && !limit ? PROBE_BUSY_MS : limit);
+	if (!limit && r == CLT_BUSY)
+		limit = PROBE_BUSY_MS;
+	else if (!limit && r == -ENOMEM)
+		limit = PROBE_FULL_MS;
+	return ms < limit;
 }
 
 int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
