@@ -4,6 +4,7 @@
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
+requires nbdinfo --version
 
 random_file "$tmp/image" $((16 << 20))
 for sector in 512 4096; do
@@ -45,3 +46,20 @@ END
 		stop_process "$server_pid"
 	done
 done
+
+# The kernel reads and writes no part of a block behind the last whole one: nothing is lost in
+# silence, and all of the export can be read.
+truncate -s $((40960 + 512)) "$tmp/tail"
+loop=$(losetup -f --show --sector-size 4096 "$tmp/tail") || skip "no loop device"
+cleanup_fn losetup -d "$loop"
+if [ "$(blockdev --getsize64 "$loop")" -eq 41472 ]; then
+	for direct in "" ,direct; do
+		start_server "disk=$loop$direct"
+		grep -q "'$loop' has 41472 bytes, and 512 at its end are no block" "$server_log"
+		start_nbdkit "server=127.0.0.1:$server_port" export=disk
+		[ "$(nbdinfo --size "$uri")" -eq 40960 ]
+		nbdsh_run "$uri" <<<'h.pread(40960, 0); h.pwrite(bytes(512), 40448); h.flush()'
+		stop_process "$nbdkit_pid"
+		stop_process "$server_pid"
+	done
+fi

@@ -61,22 +61,28 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 		f->whole = RNBD_SECTOR_SIZE;
 }
 
+uint32_t store_file_geometry_block(const struct store_file *f)
+{
+	int size = 0;
+
+	if (!f->is_block || ioctl(f->fd, BLKSSZGET, &size) < 0 || !is_pow2((uint64_t)size) ||
+	    size < (int)RNBD_SECTOR_SIZE || size > (int)PHYSICAL_MAX)
+		return RNBD_SECTOR_SIZE;
+	return (uint32_t)size;
+}
+
 static void geometry_block(struct export *ex)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
-	unsigned physical = 0;
+	unsigned logical = store_file_geometry_block(store_file(ex)), physical = 0;
 	char cache[32];
-	int logical = 0;
 	uint64_t max;
 
-	if (ioctl(store_file(ex)->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
-	    logical < (int)RNBD_SECTOR_SIZE || logical > (int)PHYSICAL_MAX)
-		logical = RNBD_SECTOR_SIZE;
 	if (ioctl(store_file(ex)->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
-		physical = (unsigned)logical;
+		physical = logical;
 	g->logical_block_size = (uint16_t)logical;
-	store_file(ex)->whole = (uint32_t)logical;
-	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
+	store_file(ex)->whole = logical;
+	g->physical_block_size = (uint16_t)MIN(MAX(physical, logical), PHYSICAL_MAX);
 	g->rotational = store_file_disk_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */
 	if (ex->direct &&
@@ -87,7 +93,7 @@ static void geometry_block(struct export *ex)
 	if (!ex->spec.readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)EXPORT_RANGE_SECTORS);
 		g->discard_granularity = (uint32_t)store_file_disk_number(
-			store_file(ex)->dev, "queue/discard_granularity", (uint64_t)logical);
+			store_file(ex)->dev, "queue/discard_granularity", logical);
 		g->discard_alignment = (uint32_t)store_file_disk_number(store_file(ex)->dev,
 									"discard_alignment", 0);
 	} else {

@@ -150,6 +150,9 @@ void store_file_desc_removed(struct export *ex);
 /* Fill the geometry of the opened @f.  Main thread or a worker (export-life.h), as all of the
  * following. */
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);
+/* The bytes of a logical block of the opened device @f, which is read and written in whole blocks;
+ * RNBD_SECTOR_SIZE of a file. */
+uint32_t store_file_geometry_block(const struct store_file *f);
 /* Punch a hole behind the end of the opened, writable file @f, which changes nothing.  0 or -errno:
  * the kernel's word on holes in this file. */
 int store_file_punch_behind(const struct store_file *f);

@@ -34,9 +34,12 @@ struct store_file_ask {
 
 static int64_t size_exported(const struct export *ex, uint64_t bytes)
 {
-	bool in_blocks = ex->direct && bytes < store_file(ex)->tail_start;
+	const struct store_file *f = store_file(ex);
+	bool in_blocks = ex->direct && bytes < f->tail_start;
 
-	return (int64_t)align_down(bytes, in_blocks ? ex->block_align : RNBD_SECTOR_SIZE);
+	/* No part of a device's block is read or written. */
+	return (int64_t)align_down(bytes, in_blocks ? ex->block_align :
+				   f->is_block ? f->whole : RNBD_SECTOR_SIZE);
 }
 
 static int64_t block_device_size(const struct export *ex)

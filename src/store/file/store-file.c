@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "log.h"
 #include "names.h"
 #include "number.h"
 #include "process.h"
@@ -143,7 +144,8 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 
 static int learn_size(struct export *ex, const struct stat *st, const struct refusal *to)
 {
-	uint64_t size = (uint64_t)st->st_size;
+	uint32_t block = store_file_geometry_block(store_file(ex));
+	uint64_t size = (uint64_t)st->st_size, tail;
 
 	if (store_file(ex)->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
 		return file_refuse(to, -errno, "does not report its size: %s", strerror(errno));
@@ -159,7 +161,16 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 				   "counts in sectors of 512: round it up with: "
 				   "truncate -s %%512 '%s'",
 				   (unsigned long long)size, ex->path);
-	atomic_store(&ex->size, size);
+	/* A loop device has the size of its file, whatever its blocks. */
+	tail = size % block;
+	if (tail == size)
+		return file_refuse(to, -EINVAL, "has %llu bytes, which are no block of %u",
+				   (unsigned long long)size, block);
+	if (tail)
+		log_warn(ex->name, "'%s' has %llu bytes, and %llu at its end are no block of %u: "
+			 "the kernel does not read or write them, and they are not exported",
+			 ex->path, (unsigned long long)size, (unsigned long long)tail, block);
+	atomic_store(&ex->size, size - tail);
 	return 0;
 }
 
@@ -196,13 +207,14 @@ static uint32_t dio_align_try(const struct export *ex)
 /* False: the file system takes small direct reads alone, as unionfs-fuse takes those of a page. */
 static bool dio_takes_large(const struct export *ex)
 {
+	uint64_t max = store_file(ex)->is_block ? export_size(ex) : UINT64_MAX;
 	_cleanup_free_ char *mem = NULL;
 	void *p;
 
 	if (posix_memalign(&p, DIO_ALIGN_MAX, DIO_ALIGN_MAX))
 		return true;
 	mem = p;
-	return pread(store_file(ex)->fd, mem, DIO_ALIGN_MAX, 0) >= 0 || errno != EINVAL;
+	return pread(store_file(ex)->fd, mem, MIN(DIO_ALIGN_MAX, max), 0) >= 0 || errno != EINVAL;
 }
 
 static int learn_dio_align(struct export *ex, const struct refusal *to)
