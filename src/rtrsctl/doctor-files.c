@@ -20,6 +20,7 @@
 
 #define DAY_S 86400
 #define CREDENTIALS "/run/credentials/"
+#define IMAGE_SECTOR 512u		/* RNBD_SECTOR_SIZE */
 
 /* A file that a program needs; what is looked at as the program's user. */
 struct need {
@@ -129,6 +130,12 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 	}
 	if (S_ISREG(st.st_mode) && !st.st_size) {
 		snprintf(text, len, "is empty: give it a size, e.g.: truncate -s 1G FILE");
+		return CHECK_CRITICAL;
+	}
+	if (S_ISREG(st.st_mode) && st.st_size % IMAGE_SECTOR) {
+		snprintf(text, len, "has %lld bytes, which is no multiple of %u: round it up: "
+			 "truncate -s %%%u FILE", (long long)st.st_size, IMAGE_SECTOR,
+			 IMAGE_SECTOR);
 		return CHECK_CRITICAL;
 	}
 	snprintf(text, len, "%s may %s it", who_text(need->user, user),
