@@ -159,6 +159,9 @@ authority "$tmp/other"
 certificate "$tmp/other" client 'cn = "alice"' tls_www_client signing_key
 cp -r "$tmp/other" "$tmp/mixed"
 cp "$tmp/pki/ca-cert.pem" "$tmp/mixed/"
+authority "$tmp/named" 'ou = "another"'
+certificate "$tmp/named" client 'cn = "alice"' tls_www_client signing_key
+cp "$tmp/pki/ca-cert.pem" "$tmp/named/"
 # as DIR [OPTION...]: the options of who has this directory
 as() {
 	as=(--tls=require --tls-certificates="$tmp/$1" "${@:2}")
@@ -179,9 +182,15 @@ of_kind "disk=$tmp/disk"
 as alice
 ios 10 "${as[@]}"
 as stranger
-not_in 'Certificate is required: expected client-cert.pem and client-key.pem in tls-cert' "${as[@]}"
+refused 'Certificate is required: expected client-cert.pem and client-key.pem in tls-cert' \
+	"${of_tls}TLS: the client sends no certificate: expected client-cert.pem and client-key" \
+	"${as[@]}"
+# The authority that the server does not know may have the name of one that it knows, or not.
 as mixed
 refused 'it refuses the certificate of this end, and its log has the reason' \
+	"handshake: TLS: the client.s certificate is refused: its issuer is not in" "${as[@]}"
+as named
+refused_again 'it refuses the certificate of this end, and its log has the reason' \
 	"handshake: TLS: the client.s certificate is refused: its issuer is not in" "${as[@]}"
 # A certificate is for one end, unless it has no purpose.
 for name in swapped both; do

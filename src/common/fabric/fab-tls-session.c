@@ -146,8 +146,11 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	const struct fab_tls *tls = end->tls;
 	gnutls_session_t session;
 
-	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
-			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
+	/* A client with a certificate sends it to a server, too, that names other authorities: both
+	 * ends say then that it is refused, and not that there is none. */
+	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER :
+				   GNUTLS_CLIENT | GNUTLS_FORCE_CLIENT_CERT) |
+			GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
 		return -ENOMEM;
 	end->certs = secrets_get_certs(tls->secrets);
 	if (gnutls_priority_set(session, tls->priority) < 0 ||
@@ -243,6 +246,9 @@ static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_
 		snprintf(why, len, "TLS: no key has the name '%s'", end->identity);
 	else if (*end->identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
 		snprintf(why, len, "TLS: wrong key of '%s'", end->identity);
+	else if (rc == GNUTLS_E_CERTIFICATE_REQUIRED)
+		snprintf(why, len, "TLS: the client sends no certificate: expected client-cert.pem "
+			 "and client-key.pem of an authority in ca-cert.pem of this end");
 	else if (end->offers >= TLS_1_2 - 2 && end->offers <= TLS_1_2)
 		snprintf(why, len, "TLS: the client offers TLS 1.%u at most, and this end accepts "
 			 "only TLS 1.3", end->offers - (TLS_1_2 - 2));
