@@ -14,6 +14,7 @@
 #include "util.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */
+#define MARK "\xef\xbb\xbf"
 
 static char file[64], err[256];
 
@@ -92,6 +93,9 @@ Test(psk, what_is_told_of_other_files)
 		{ "a:" HEX "\r\n#\r\n\r\na:" HEX "\r\n", "line 4: expected each name once: a "
 		  "further key of one client has a label, as NAME/b", -EINVAL },
 		{ "\r\n#\r\n", "expected a line NAME:KEY", -EINVAL },
+		{ MARK, "expected a line NAME:KEY", -EINVAL },
+		{ "a:" HEX "\n" MARK "b:" HEX, "line 2: begins with a byte order mark", -EINVAL },
+		{ MARK MARK "a:" HEX, "line 1: begins with a byte order mark", -EINVAL },
 	};
 	struct psks psks;
 
@@ -121,6 +125,15 @@ Test(psk, comments)
 	cr_assert_eq(psks.all[0].len, psks.all[1].len);
 	cr_assert_arr_eq(psks.all[0].key, psks.all[1].key, psks.all[0].len);
 	psk_free(&psks);
+	/* An editor's mark is no part of the first name, or comment. */
+	for (unsigned comment = 0; comment < 2; comment++) {
+		const char *marked = comment ? MARK "#\na:" HEX : MARK "a:" HEX;
+
+		cr_assert_eq(read_text(marked, strlen(marked), &psks), 0, "%s", err);
+		cr_assert_eq(psks.n, 1);
+		cr_assert_str_eq(psks.all[0].name, "a");
+		psk_free(&psks);
+	}
 	for (unsigned n = 127; n <= 129; n++) {
 		longest[0] = '#';
 		for (unsigned i = 0; i < n; i++)

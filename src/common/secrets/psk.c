@@ -300,6 +300,13 @@ static const char *parse_line(char *line, const struct psks *before, struct psk 
 
 /* ---- the file ---- */
 
+static const char mark[] = "\xef\xbb\xbf";	/* of an editor, in front of UTF-8 */
+
+static bool is_marked(const char *text)
+{
+	return !strncmp(text, mark, strlen(mark));
+}
+
 /* An editor of Windows ends a line with two bytes, of which the first one is invisible. */
 static void end_of_line(char *line)
 {
@@ -316,6 +323,8 @@ static int parse_text(char *text, struct psks *psks, char *err, size_t len)
 	unsigned number = 0;
 	char *end;
 
+	if (is_marked(text))
+		text += strlen(mark);
 	for (char *line = text; *line; line = end) {
 		end = strchrnul(line, '\n');
 		if (*end)
@@ -324,7 +333,9 @@ static int parse_text(char *text, struct psks *psks, char *err, size_t len)
 		end_of_line(line);
 		if (!line_has_key(line))
 			continue;
-		fault = parse_line(line, psks, &psks->all[psks->n]);
+		fault = is_marked(line) ? "begins with a byte order mark: expected none but at the "
+					  "beginning of a file" :
+					  parse_line(line, psks, &psks->all[psks->n]);
 		if (fault)
 			return fmt_error(-EINVAL, err, len, "line %u: %s", number, fault);
 		psks->n++;
