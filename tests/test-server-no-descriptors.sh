@@ -69,3 +69,12 @@ for name, says in (("control", b'{"command":"show"}\n'),
     limit(512)
     assert s.recv(1), "no answer of " + name
 END
+stop_server "$server_pid"
+
+# Nor memory for a path: the cause once.
+start_server --listen "unix:$tmp/sock" mem=mem:1M
+size=$(awk '/^VmSize/ { print $2 * 1024 }' "/proc/$server_pid/status")
+prlimit --pid "$server_pid" --as=$((size + 1000000))
+expect_failure 1 "refused: Cannot allocate memory" "$top_builddir/rtrs-bench" --number-ios=1 \
+	"unix:$tmp/sock" mem
+wait_line "$server_log" 'connection refused: cannot make a path: Cannot allocate memory$'

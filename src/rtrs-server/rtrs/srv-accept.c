@@ -95,6 +95,7 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 	enum srv_refusal reason = reason_of(d);
 	char text[FAB_ADDR_STRLEN], line[1024];
 	struct fab_addr local, peer;
+	const char *error = strerror(-d->status);
 	struct fab_identity id;
 
 	srv->refused[reason]++;
@@ -104,7 +105,10 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 	else
 		fab_conn_identity(conn, &id);
 	fab_addr_format(&peer, text, sizeof(text));
-	snprintf(line, sizeof(line), "connection refused: %s (%s)", d->why, strerror(-d->status));
+	if (strstr(d->why, error))
+		snprintf(line, sizeof(line), "connection refused: %s", d->why);
+	else
+		snprintf(line, sizeof(line), "connection refused: %s (%s)", d->why, error);
 	srv_log_again(&srv->log, &peer, &refuse_limit, LOG_LEVEL_WARN,
 		      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
 				 .reason = srv_refusal_names[reason]), text, line);
