@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Too few descriptors to start, from hardly one to nearly enough: each time one line says why, and
 # the status is 1, whatever part of the start it was, on whatever thread.  And too few later: who
-# comes meanwhile waits, and is served when there are some, whether or not others come.
+# comes meanwhile waits, and is served when there are some, whether or not others come.  Too little
+# memory and too few threads are named, too.
 . ./tests/functions.sh
 requires_server
 requires_plain_build
@@ -78,3 +79,14 @@ prlimit --pid "$server_pid" --as=$((size + 1000000))
 expect_failure 1 "refused: Cannot allocate memory" "$top_builddir/rtrs-bench" --number-ios=1 \
 	"unix:$tmp/sock" mem
 wait_line "$server_log" 'connection refused: cannot make a path: Cannot allocate memory$'
+stop_server "$server_pid"
+
+# Nor threads, at the start: the limit is of users that are not root.
+if [ "$(id -u)" = 0 ] && setpriv --reuid=61234 --clear-groups true; then
+	chmod 711 "$tmp"
+	cp "$RTRS_SERVER" "$tmp/rtrs-server"
+	must_fail setpriv --reuid=61234 --clear-groups prlimit --nproc=5 "$tmp/rtrs-server" \
+		--listen tcp://127.0.0.1:0 --control none --threads 2 mem=mem:1M >"$tmp/out" 2>&1
+	cat "$tmp/out"
+	grep 'error: cannot .*: no more threads: .*RLIMIT_NPROC is 5: raise it, by ulimit' "$tmp/out"
+fi

@@ -255,7 +255,7 @@ static int open_signals(struct program *p)
 	int rc = stop_open(p);
 
 	if (rc)
-		log_err(NULL, "cannot wait for signals: %s", fds_strerror(rc));
+		log_err(NULL, "cannot wait for signals: %s", threads_strerror(rc));
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 
 #include "export-ring.h"
 #include "log.h"
+#include "process.h"
 #include "program.h"
 
 #define RING_ENTRIES 256
@@ -108,7 +109,7 @@ int reactors_start(struct reactors *r)
 		int rc = thread_start(r->conf, th);
 
 		if (rc) {
-			log_err(NULL, "cannot start thread %u: %s", i, strerror(-rc));
+			log_err(NULL, "cannot start thread %u: %s", i, threads_strerror(rc));
 			return rc;
 		}
 		pthread_setname_np(th->id, reactor_name(th->reactor));

@@ -290,6 +290,23 @@ const char *fds_strerror(int rc)
 	return text;
 }
 
+/* ---- threads ---- */
+
+const char *threads_strerror(int rc)
+{
+	static _Thread_local char text[256];
+	struct rlimit limit;
+
+	if (rc != -EAGAIN || getrlimit(RLIMIT_NPROC, &limit))
+		return fds_strerror(rc);
+	snprintf(text, sizeof(text), "no more threads: %s (", strerror(-rc));
+	if (limit.rlim_cur != RLIM_INFINITY)
+		fmt_add(text, sizeof(text), "RLIMIT_NPROC is %llu: raise it, by ulimit -u or by "
+			"LimitNPROC= of a unit, or ", (unsigned long long)limit.rlim_cur);
+	fmt_add(text, sizeof(text), "raise TasksMax= of the unit)");
+	return text;
+}
+
 /* ---- time slices ---- */
 
 /* struct sched_attr of sched_setattr(2), which glibc has from 2.41 on and <linux/sched/types.h>

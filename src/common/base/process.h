@@ -145,6 +145,10 @@ const char *fds_strerror(int rc);
 /* If @r is -EMFILE, append to @err, the text of this error, what fds_strerror() adds, unless it has
  * that.  Returns @r. */
 int fds_name_limit(int r, char *err, size_t len);
+/* The text of the error @rc, -errno, of a call that makes a thread: fds_strerror(), and that of
+ * -EAGAIN with the number of threads that the user may have, and how to raise it.  Valid as that
+ * of fds_strerror(). */
+const char *threads_strerror(int rc);
 
 /* ---- time slices: machine.c ----
  *

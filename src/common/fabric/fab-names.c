@@ -77,7 +77,7 @@ static int answer(find_fn *find, const char *text, const struct fab_provider *p,
 	}
 	if (rc) {
 		snprintf(err, errlen, "cannot ask the resolver: %s", rc == -EBUSY ?
-			 "it has not answered others" : strerror(-rc));
+			 "it has not answered others" : threads_strerror(rc));
 		free(q);
 		return rc;
 	}
