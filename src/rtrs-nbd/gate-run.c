@@ -83,6 +83,8 @@ int gate_run_pidfile(const char *path, char *err, size_t len)
 		r = -EIO;
 	if (f && fclose(f) && r == 0)
 		r = -errno;
+	if (f && r < 0)
+		unlink(path);
 	return r < 0 ? fmt_error(r, err, len, "--pidfile '%s': %s", path, fds_strerror(r)) : 0;
 }
 
