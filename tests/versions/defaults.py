@@ -51,7 +51,8 @@ def defaults(program):
         if not names or not brackets:
             continue
         if len(names) == 1:
-            found[names[0][0]] = brackets[1]
+            # A build without the option has no other default.
+            found[names[0][0]] = brackets[1].removesuffix(', if built with it')
             continue
         values = brackets[1].split(', ')
         as_many = len(names) == len(values)
