@@ -109,6 +109,12 @@ stop_daemon "$daemon_pid"
 
 # A typo names an image: it is not lost.  What is no file any more, or another process's, stays.
 cp "$tmp/disk" "$tmp/image"
+# A device node that takes no number stays.
+if mknod "$tmp/full" c 1 7 2>/dev/null; then
+	expect_failure 1 "--pidfile '$tmp/full': " \
+		"$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/full" "$server" export=disk
+	[ -c "$tmp/full" ] || fail "the pidfile has removed a device node"
+fi
 expect_failure 1 "--pidfile '$tmp/image': exists and has no number of a process: name another" \
 	"$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/image" "$server" export=disk
 cmp "$tmp/disk" "$tmp/image"

@@ -16,7 +16,7 @@
 
 struct attach_nbd;
 
-/* What the kernel keeps: "rtrs-attach:NAME:EXPORT". */
+/* The text that the kernel keeps with a device: "rtrs-attach:NAME:EXPORT". */
 #define ATTACH_NBD_PREFIX "rtrs-attach:"
 #define ATTACH_NBD_TEXT (sizeof(ATTACH_NBD_PREFIX) - 1 + ATTACH_NAME_MAX + RNBD_NAME_MAX)
 

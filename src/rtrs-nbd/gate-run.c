@@ -36,7 +36,7 @@ static size_t read_pidfile(const char *path, char text[PIDFILE_ROOM])
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	n = fd < 0 ? -1 : read(fd, text, PIDFILE_ROOM - 1);
-	/* What cannot be read has no number. */
+	/* A file that cannot be read has no number. */
 	if (n < 0) {
 		*text = '?';
 		n = 1;
@@ -45,7 +45,7 @@ static size_t read_pidfile(const char *path, char text[PIDFILE_ROOM])
 	return (size_t)n;
 }
 
-/* What a typo may name: NULL, or why it is not to be written to. */
+/* The reason why @path, which may be a typo, is not to be written to; NULL: none. */
 static const char *pidfile_fault(const char *path)
 {
 	char text[PIDFILE_ROOM];
@@ -72,6 +72,7 @@ void gate_run_pidfile_remove(const char *path)
 int gate_run_pidfile(const char *path, char *err, size_t len)
 {
 	const char *fault = pidfile_fault(path);
+	struct stat st;
 	FILE *f;
 	int r;
 
@@ -83,7 +84,8 @@ int gate_run_pidfile(const char *path, char *err, size_t len)
 		r = -EIO;
 	if (f && fclose(f) && r == 0)
 		r = -errno;
-	if (f && r < 0)
+	/* A device node, as /dev/full, is no file of this program. */
+	if (f && r < 0 && !lstat(path, &st) && S_ISREG(st.st_mode))
 		unlink(path);
 	return r < 0 ? fmt_error(r, err, len, "--pidfile '%s': %s", path, fds_strerror(r)) : 0;
 }

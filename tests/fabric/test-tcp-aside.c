@@ -276,7 +276,7 @@ FAB_TEST_ALONE(hosts_take_turns)
 	listen_again();
 }
 
-/* Whom others of its host push out is told so, unless a step of its own is under way. */
+/* A peer that others of its host push out is told so, unless a step of its own is under way. */
 FAB_TEST_ALONE(told_of_others)
 {
 	enum { N = 64 + 2 };

@@ -920,7 +920,7 @@ static void lose_waiting(const char *to)
 		CHECK(world_io_end(io[i], 0, 1000) == 0);
 }
 
-/* What an address has lost is not held against the next one. */
+/* Requests that an address has lost are not held against the next one. */
 SIM_TEST(readdressed_when_held)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);

@@ -194,7 +194,7 @@ Test(plain_file, what_is_of_others_stays)
 	cr_assert(strstr(why, "does not begin with '# HELP '"), "%s", why);
 	cr_assert_eq(plain_file_own_remove(&own, why, sizeof(why)), 0, "%s", why);
 	cr_assert_eq(access(path, F_OK), 0);
-	/* What a call that was left may have written, as a part of it. */
+	/* A part of a text, which a call that was left may have written. */
 	answers = false;
 	cr_assert_eq(plain_file_own_write(&own, "# HELP d", 8, why, sizeof(why)), -ETIMEDOUT);
 	ends(nbegun - 1);

@@ -294,7 +294,7 @@ Test(store_file_share, no_name_to_break_the_lock_for)
 		store_lead_break(store, &wish);
 		cr_assert_eq(wish_rc, -ENODEV);
 	}
-	/* One that waits for the clients of a fenced server. */
+	/* A wish that waits for the clients of a fenced server. */
 	ex->life.rung = EXPORT_SHOWN;
 	cr_assert_eq(store_lead_join(store, ex), 0);
 	store->users = 1;

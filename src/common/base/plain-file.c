@@ -337,8 +337,8 @@ static int make_way(struct task *task, const char *name)
 	return 0;
 }
 
-/* Write the text to a new file at @name.  What is there of a run before goes.  What another user
- * has put there, and this one may not remove, stays, and is never opened: a FIFO would block. */
+/* Write the text to a new file at @name, behind make_way().  A file of another user, which this one
+ * may not remove, stays, and is never opened: a FIFO would block. */
 static int write_new(struct task *task, const char *name)
 {
 	struct stat st;
@@ -436,7 +436,7 @@ static int change(struct task *task, struct plain_file_own *own, char *err, size
 
 	task->to_change = true;
 	rc = run(task, err, len);
-	/* What a task that was left will have written is not known. */
+	/* Nobody knows the file that a task that was left will have written. */
 	if (own && (!rc || rc == -ETIMEDOUT)) {
 		own->dev = rc ? 0 : task->own.dev;
 		own->ino = rc ? 0 : task->own.ino;

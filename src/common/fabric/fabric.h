@@ -228,8 +228,8 @@ struct fab_cm_conf {
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;		/* of both */
 	const void *refusal;
-	/* What a provider that bounds unproven peers (unproven.h) sends, as @refusal, to one that
-	 * others push out, if nothing was sent to it before; NULL: nothing. */
+	/* The private data of a reject, as @refusal, for an unproven peer (unproven.h) that others
+	 * push out before TLS has spoken to it; NULL: none is sent. */
 	const void *pushed_out;
 	size_t refusal_len;		/* of both */
 	/* The active side is about to send @data, the @len bytes of fab_connect() on @conn, and

@@ -123,7 +123,7 @@ static void read_path_up(struct metric_out *out, const void *program)
 {
 	struct clt_path *path;
 
-	/* One that stands by is as it should be. */
+	/* A path that stands by is as it should be. */
 	shown_path_for_each(path, program)
 		metric_value(out, PATH_LABELS(path), clt_attempt_is_up(&path->att) ||
 			     clt_path_state(path) == CLT_PATH_STANDBY);

@@ -161,7 +161,7 @@ void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl
 }
 
 /* ---- SESS_INFO ----
- * What the client knows of the server: clt->features, boot_epoch, peer, boot_id, instance, host,
+ * The client knows of the server: clt->features, boot_epoch, peer, boot_id, instance, host,
  * epoch_features and place. */
 
 void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))

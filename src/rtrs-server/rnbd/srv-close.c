@@ -63,7 +63,7 @@ void srv_close_request(struct srv_req *req)
 void srv_close_sess_lost(struct srv_sess *sess)
 {
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
-		/* The session that comes back may open the export anew: see srv_dev_revive(). */
+		/* The session that comes back may open the export again: see srv_dev_revive(). */
 		if (dev->state == SRV_DEV_KICKED)
 			srv_limit_kick_over(dev->ex, &dev->limit);
 		if ((dev->state == SRV_DEV_OPEN || dev->state == SRV_DEV_KICKED) &&
