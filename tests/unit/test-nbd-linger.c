@@ -157,6 +157,12 @@ Test(linger, client_has_closed)
 	cr_assert_eq(send(theirs, "request", 7, 0), 7);
 	close(theirs);
 	look_for(NBD_LINGER_OVER);
+	/* A reset is seen at once, behind input and with output that has not arrived. */
+	tcp_pair();
+	fill();
+	cr_assert_eq(send(theirs, "request", 7, 0), 7);
+	close(theirs);
+	cr_assert_eq(nbd_linger_look(ours), NBD_LINGER_OVER);
 	unix_pair();
 	fill();
 	shutdown(ours, SHUT_WR);
