@@ -163,6 +163,21 @@ Test(recv, wrong_write_among_large_ones)
 	leave(fd);
 }
 
+/* The data of a WRITE has its memory, whatever memory is left for input. */
+Test(recv, data_needs_no_block)
+{
+	int fd = serve("disk");
+
+	stream_begin();
+	put(NBD_CMD_WRITE, 0, LARGE);
+	say(fd, stream.bytes, 50000);
+	nbd_server_set_memory(rig.server, 0);
+	say(fd, stream.bytes + 50000, stream.len - 50000);
+	expect_reply(fd, 0, 0);
+	expect_written(0, 0, LARGE);
+	leave(fd);
+}
+
 /* A connection that ends in the middle of all this keeps no memory (rig_end()). */
 Test(recv, cut_in_the_expected_write)
 {
