@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of authentication together: which of them ask for keys, whose files are alike, and
- * with which names of a server a client goes on. */
+/* The options of authentication together: which of them ask for keys, whose files are alike, what
+ * a server is called, and with which names of a server a client goes on. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,16 @@
 #include "util.h"
 
 static char file[64], err[512];
+static const char *machine = "store1";	/* NULL: nobody knows its name */
+
+int __wrap_gethostname(char *name, size_t len);
+
+int __wrap_gethostname(char *name, size_t len)
+{
+	if (machine)
+		strncpy(name, machine, len);
+	return machine ? 0 : -1;
+}
 
 static void make_file(void)
 {
@@ -60,8 +70,8 @@ Test(auth_creds, which_options_read_keys)
 		cr_assert_eq(auth_conf_mode(&conf), rows[i].is, "row %u", i);
 		cr_assert_eq(auth_mode(creds), rows[i].is, "row %u", i);
 		cr_assert_eq(!!auth_secrets(creds), rows[i].reads, "row %u", i);
-		if (creds && rows[i].server)
-			cr_assert_gt(strlen(creds->name), 0);
+		if (creds)
+			cr_assert_str_eq(creds->name, rows[i].server ? machine : "");
 		auth_creds_destroy(creds);
 	}
 }
@@ -102,6 +112,26 @@ Test(auth_creds, names_of_servers)
 	cr_assert_eq(auth_creds_create(&conf, &creds, err, sizeof(err)), 0, "%s", err);
 	cr_assert(auth_creds_want(creds, "any"));
 	auth_creds_destroy(creds);
+}
+
+/* A server tells a name that clients take, whatever the machine is called. */
+Test(auth_creds, name_of_a_server)
+{
+	static char full[] = { [0 ... PSK_NAME_MAX] = 'x', '\0' };
+	static const char *const rows[][2] = {
+		{ " a b\x7f\tc\x1f", "?a?b??c?" }, { "", "?" }, { NULL, "?" },
+		{ full, full + 1 },
+	};
+
+	for_each_case(row, rows) {
+		const struct auth_conf conf = { .server = true, .psk = file };
+		struct auth_creds *creds;
+
+		machine = (*row)[0];
+		cr_assert_eq(auth_creds_create(&conf, &creds, err, sizeof(err)), 0, "%s", err);
+		cr_assert_str_eq(creds->name, (*row)[1]);
+		auth_creds_destroy(creds);
+	}
 }
 
 /* A file that is there on one side alone is another one. */
