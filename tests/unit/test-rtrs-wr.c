@@ -124,6 +124,8 @@ static void check_each(const struct cell *c, const struct ibv_send_wr *wr)
 			cr_assert_eq(wr->sg_list->length, 8, "%s", c->name);
 		} else {
 			cr_assert_eq(wr->num_sge, 0, "%s", c->name);
+			cr_assert_eq(wr->wr.rdma.remote_addr, 0, "%s", c->name);
+			cr_assert_eq(wr->wr.rdma.rkey, 0, "%s", c->name);
 		}
 	}
 }
