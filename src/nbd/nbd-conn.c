@@ -90,7 +90,6 @@ static void conn_linger(struct nbd_conn *conn)
 	conn->state = NBD_CONN_LINGERS;
 	conn->moved_ms = clock_now_ms();
 	shutdown(conn->watch.fd, SHUT_WR);
-	conn_watch(conn);
 	conn_linger_on(conn);
 }
 
