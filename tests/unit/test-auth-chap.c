@@ -387,10 +387,13 @@ Test(auth_chap, names_that_are_none)
 	static const uint8_t bad[] = { 0, 1, ' ', 0x1f, 0x7f, '\n' };
 	static struct talk t;
 
-	for_each_case(c, bad) {
-		begin(&t, ALICE_2);
-		t.msg[0].bytes[offsetof(struct auth_msg_hello, name) + 2] = *c;
-		cr_assert_eq(go_on(&t, 0, 1), -EPROTO, "%02x", *c);
+	for (unsigned at = 0; at < AUTH_NAME_MAX; at++) {
+		for_each_case(c, bad) {
+			begin(&t, ALICE_2);
+			t.msg[0].bytes[offsetof(struct auth_msg_hello, name) + at] = *c;
+			cr_assert_eq(go_on(&t, 0, 1), at < strlen("alice/2") || *c ? -EPROTO : 0,
+				     "%02x at %u", *c, at);
+		}
 	}
 	for (unsigned len = 0; len < 0x10000; len += len < 300 ? 1 : 997) {
 		begin(&t, ALICE_2);
