@@ -379,15 +379,14 @@ static const struct nbd_conn_ops conn_ops = {
 	.ended = conn_check,
 };
 
-/* Begin to watch the client at @fd, which is the connection's: closed after a failure, too.  0 or
- * -errno. */
+/* Begin to watch the client at @fd, which is the connection's from then on.  0 or -errno. */
 static int conn_new(struct nbd_server *server, int fd, const char *name, struct nbd_conn **out)
 {
 	struct nbd_conn *conn = calloc(1, sizeof(*conn));
-	int r = -ENOMEM;
+	int r;
 
 	if (!conn)
-		goto err_close;
+		return -ENOMEM;
 	conn->server = server;
 	conn->ops = &conn_ops;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
@@ -402,31 +401,22 @@ static int conn_new(struct nbd_server *server, int fd, const char *name, struct 
 	conn->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = conn_ready,
 					   .closed = conn_closed };
 	r = loop_watch(server->loop, &conn->watch);
-	if (r < 0)
-		goto err_free;
+	if (r < 0) {
+		free(conn);
+		return r;
+	}
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
 	*out = conn;
 	return 0;
-
-err_free:
-	free(conn);
-err_close:
-	close(fd);
-	return r;
 }
 
 int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net)
 {
 	struct nbd_negotiation *negotiation = malloc(sizeof(*negotiation));
 	struct nbd_conn *conn;
-	int r;
+	int r = negotiation ? conn_new(server, fd, name, &conn) : -ENOMEM;
 
-	if (!negotiation) {
-		close(fd);
-		return -ENOMEM;
-	}
-	r = conn_new(server, fd, name, &conn);
 	if (r < 0) {
 		free(negotiation);
 		return r;

@@ -357,9 +357,9 @@ void nbd_in_drop(struct nbd_conn *conn);
 
 /* ---- nbd-conn.c ---- */
 
-/* Serve the client at @fd, as nbd_server_add() says. */
+/* Serve the client at @fd, as nbd_server_add() says; after a failure @fd is the caller's. */
 int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net);
-/* Serve the client at @fd, as nbd_server_serve() says. */
+/* The same as nbd_server_serve() says. */
 int nbd_conn_serve(struct nbd_server *server, int fd, const char *name, void *handle);
 /* Read no more input; the connection is closed when all is answered. */
 void nbd_conn_leave(struct nbd_conn *conn);

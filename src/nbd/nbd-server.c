@@ -2,6 +2,7 @@
 /* The connections of one loop, from the first one to the stop.  Owns the memory of all requests. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "nbd-priv.h"
 
@@ -58,22 +59,24 @@ void nbd_server_destroy(struct nbd_server *server)
 	free(server);
 }
 
-/* The first connection begins the trimming.  Returns @r. */
-static int added(struct nbd_server *server, int r)
+/* The first connection begins the trimming; a failure closes @fd.  Returns @r. */
+static int added(struct nbd_server *server, int fd, int r)
 {
-	if (r == 0 && list_empty(&server->trim.link))
+	if (r < 0)
+		close(fd);
+	else if (list_empty(&server->trim.link))
 		loop_timer_set(server->loop, &server->trim, clock_now_ms() + TRIM_MS);
 	return r;
 }
 
 int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t net)
 {
-	return added(server, nbd_conn_create(server, fd, name, net));
+	return added(server, fd, nbd_conn_create(server, fd, name, net));
 }
 
 int nbd_server_serve(struct nbd_server *server, int fd, const char *name, void *handle)
 {
-	return added(server, nbd_conn_serve(server, fd, name, handle));
+	return added(server, fd, nbd_conn_serve(server, fd, name, handle));
 }
 
 void nbd_server_look(struct nbd_server *server)

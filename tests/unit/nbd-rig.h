@@ -25,6 +25,8 @@ struct rig {
 	unsigned ntold;			/* replies with an error that lasts, in the socket */
 };
 
+extern int rig_watch_error;		/* of loop_watch(): 0, or -errno */
+
 /* A server with @memory bytes for data.  Clients may have TLS, whose records are the bytes. */
 void rig_begin(struct rig *rig, size_t memory);
 /* All connections are closed and gone: a leak fails here. */

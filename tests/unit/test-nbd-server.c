@@ -50,6 +50,22 @@ Test(server, serves_without_negotiation)
 	cr_assert_eq(rig.nopen, 0);
 }
 
+/* A client that cannot be watched is refused: its socket is closed, and its handle. */
+Test(server, client_that_cannot_be_watched)
+{
+	int fd, kernel;
+
+	rig_watch_error = -ENOMEM;
+	fd = rig_connect(&rig);
+	kernel = rig_serve(&rig);
+	rig_watch_error = 0;
+	expect_end(fd);
+	expect_end(kernel);
+	cr_assert_eq(rig.nopen, 0);
+	close(fd);
+	close(kernel);
+}
+
 /* A backend that has grown says so to the engine, and nothing to the client. */
 Test(server, looks_at_the_size_again)
 {

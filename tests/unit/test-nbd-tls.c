@@ -183,6 +183,16 @@ Test(nbd_tls, handshake_fails)
 	cr_assert_not_null(strstr(last_line, "connection ends: TLS: wrong key"), "%s", last_line);
 }
 
+Test(nbd_tls, no_watch_behind_the_handshake)
+{
+	rig_watch_error = -ENOMEM;
+	secured();
+	rig_watch_error = 0;
+	expect_end(client);
+	cr_assert_eq(ndestroyed, 1);
+	cr_assert_not_null(strstr(last_line, strerror(ENOMEM)), "%s", last_line);
+}
+
 /* The time of the client ends a handshake, whose socket lives until the handshake has ended. */
 Test(nbd_tls, handshake_late)
 {
