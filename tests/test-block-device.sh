@@ -72,3 +72,20 @@ END
 		stop_process "$server_pid"
 	done
 done
+
+# The same where the part of a block comes with a later size, behind a read that has pages in the
+# page cache begin reads ahead.
+truncate -s 32768 "$tmp/later"
+loop=$(losetup -f --show --sector-size 4096 "$tmp/later") || skip "no loop device"
+cleanup_fn losetup -d "$loop"
+start_server "disk=$loop"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk
+truncate -s $((1044480 + 3584)) "$tmp/later"
+losetup -c "$loop"
+"$top_builddir/rtrsctl" --server export resize disk
+nbdsh_run "$uri" <<'END'
+assert h.get_size() == 1044480
+for at in range(0, 1044480, 4096):
+    h.pread(4096, at)
+h.pread(1044480, 0)
+END

@@ -82,7 +82,8 @@ static const __u8 operations[] = {
 	IORING_OP_POLL_ADD,
 	IORING_OP_TIMEOUT,		/* reactor.c */
 	IORING_OP_TIMEOUT_REMOVE,
-	IORING_OP_FALLOCATE,		/* storage */
+	IORING_OP_FADVISE,		/* storage */
+	IORING_OP_FALLOCATE,
 	IORING_OP_FSYNC,
 	IORING_OP_READ,
 	IORING_OP_READ_FIXED,

@@ -71,6 +71,18 @@ uint32_t store_file_geometry_block(const struct store_file *f)
 	return (uint32_t)size;
 }
 
+/* The kernel fails a read ahead that has a part of the tail, with the whole blocks in front of
+ * it. */
+bool store_file_geometry_tail(struct store_file *f, uint64_t tail)
+{
+	bool had = f->has_tail;
+
+	f->has_tail = tail;
+	if (f->has_tail != had)
+		posix_fadvise(f->fd, 0, 0, tail ? POSIX_FADV_RANDOM : POSIX_FADV_NORMAL);
+	return tail && !had && !f->ex.direct;
+}
+
 static void geometry_block(struct export *ex)
 {
 	struct rnbd_dev_info *g = &ex->geometry;

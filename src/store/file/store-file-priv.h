@@ -63,6 +63,7 @@ struct store_file {
 	uint32_t whole;			/* bytes; the kernel zeroes and discards blocks of that */
 	_Atomic(int) inline_kind;	/* store-file-rw.c; any thread */
 	struct export_seeker seeker;
+	bool has_tail;			/* a part of a block; by open(), then the control thread */
 	/* store-file-size.c; control thread: */
 	struct store_file_ask *asks[EXPORT_QUESTIONS];	/* NULL: not yet */
 	/* the kernel may write to @asks[i], which lasts as long as the process then */
@@ -153,6 +154,10 @@ void store_file_geometry(struct store_file *f, uint32_t st_blksize);
 /* The bytes of a logical block of the opened device @f, which is read and written in whole blocks;
  * RNBD_SECTOR_SIZE of a file. */
 uint32_t store_file_geometry_block(const struct store_file *f);
+/* The size of the opened @f has @tail bytes behind its last whole block.  True: it had none before,
+ * and the caller has the page cache of @f dropped: a page may begin a read ahead, over the tail.
+ * Main thread, a worker, or the control thread; does not block. */
+bool store_file_geometry_tail(struct store_file *f, uint64_t tail);
 /* Punch a hole behind the end of the opened, writable file @f, which changes nothing.  0 or -errno:
  * the kernel's word on holes in this file. */
 int store_file_punch_behind(const struct store_file *f);

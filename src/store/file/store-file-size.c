@@ -3,7 +3,8 @@
  * the kernel's answers while the questions are with the kernel; control thread.
  *
  * The ring asks for a file's size and looks at the path, by a statx on a worker, because a network
- * file system may wait for another machine.  A block device's size stands in the kernel's memory.
+ * file system may wait for another machine.  A block device's size stands in the kernel's memory;
+ * the answer waits only where the page cache must be dropped, once, for a part of a block.
  *
  * A direct export that ended with a whole block exports only whole blocks, because the last block
  * is not read and written through the page cache.  A direct export that had a tail takes all
@@ -42,12 +43,17 @@ static int64_t size_exported(const struct export *ex, uint64_t bytes)
 				   f->is_block ? f->whole : RNBD_SECTOR_SIZE);
 }
 
-static int64_t block_device_size(const struct export *ex)
+/* *@comes, unless NULL: store_file_geometry_tail(). */
+static int64_t block_device_size(const struct export *ex, bool *comes)
 {
+	struct store_file *f = store_file(ex);
 	uint64_t bytes;
 
-	return ioctl(store_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno
-								   : size_exported(ex, bytes);
+	if (ioctl(f->fd, BLKGETSIZE64, &bytes) < 0)
+		return -errno;
+	if (comes)
+		*comes = store_file_geometry_tail(f, bytes % f->whole);
+	return size_exported(ex, bytes);
 }
 
 /* What the path of @ex names, by @stx of the path, or the error @res of the look. */
@@ -76,6 +82,8 @@ static void ask_done(struct reactor_op *op, int res, unsigned flags)
 
 	if (ask->question == EXPORT_ASK_NAMED)
 		answer = named_by(ask->ex, res, &ask->stx);
+	else if (store_file(ask->ex)->is_block)
+		answer = block_device_size(ask->ex, NULL);
 	else
 		answer = res < 0 ? res : size_exported(ask->ex, ask->stx.stx_size);
 	store_file(ask->ex)->asking[ask->question] = false;
@@ -108,15 +116,21 @@ bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 {
 	struct store_file *f = store_file(ex);
 	struct store_file_ask *ask;
+	bool comes = false;
 
-	if (f->is_block) {
-		*size = block_device_size(ex);
+	if (f->is_block)
+		*size = block_device_size(ex, &comes);
+	if (f->is_block && !comes)
 		return true;
-	}
 	ask = ask_begin(ex, EXPORT_ASK_SIZE, done, arg);
 	if (!ask) {
-		*size = -ENOMEM;
+		*size = f->is_block ? *size : -ENOMEM;
 		return true;
+	}
+	if (f->is_block) {
+		io_uring_prep_fadvise(reactor_ring_sqe(r, &ask->op), f->fd, 0, 0,
+				      POSIX_FADV_DONTNEED);
+		return false;
 	}
 	io_uring_prep_statx(reactor_ring_sqe(r, &ask->op), f->fd, "", AT_EMPTY_PATH, STATX_SIZE,
 			    &ask->stx);

@@ -170,9 +170,8 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 		log_warn(ex->name, "'%s' has %llu bytes, and %llu at its end are no block of %u: "
 			 "the kernel does not read or write them, and they are not exported",
 			 ex->path, (unsigned long long)size, (unsigned long long)tail, block);
-	/* A read ahead that has a part of the tail fails, with the whole blocks in front of it. */
-	if (tail)
-		posix_fadvise(store_file(ex)->fd, 0, 0, POSIX_FADV_RANDOM);
+	if (store_file_geometry_tail(store_file(ex), tail))
+		posix_fadvise(store_file(ex)->fd, 0, 0, POSIX_FADV_DONTNEED);
 	atomic_store(&ex->size, size - tail);
 	return 0;
 }
