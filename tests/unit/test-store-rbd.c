@@ -276,6 +276,7 @@ static struct aio {
 	int refs;
 } aio;
 static unsigned nasked, nwaited;
+static int stat_rc;
 
 static int aio_create(void *arg, rados_callback_t call, rados_completion_t *answer)
 {
@@ -288,6 +289,8 @@ static int aio_create(void *arg, rados_callback_t call, rados_completion_t *answ
 static int aio_stat(rados_ioctx_t pool, const char *object, rados_completion_t answer,
 		    uint64_t *size, time_t *mtime)
 {
+	if (stat_rc)
+		return stat_rc;
 	nasked++;
 	aio.pool = pool;
 	return 0;
@@ -327,6 +330,7 @@ static int aio_wait(rados_completion_t answer)
 {
 	cr_assert_gt(aio.refs, 0);
 	cr_assert_null(aio.pool);
+	cr_assert_lt(nwaited, nasked);
 	nwaited++;
 	return 0;
 }
@@ -425,6 +429,25 @@ Test(store_rbd, asks_by_the_next_handle)
 	cr_assert_eq(aio.refs, 0);
 }
 
+/* What librados did not begin has no answer: it is asked again, and nobody waits for it. */
+Test(store_rbd, a_question_that_fails)
+{
+	idle_begin();
+	stat_rc = -ENOMEM;
+	idle_passes(ASK_MS);
+	cr_assert_eq(aio.refs, 0);
+	stat_rc = 0;
+	idle_passes(ASK_MS);
+	cr_assert_eq(nasked, 1);
+	aio_ends(0);
+	stat_rc = -ENOMEM;
+	idle_passes(0);
+	idle_passes(ASK_MS);
+	store_rbd_lost_unwatch(idle.r.asking);
+	loop_fini(&idle.loop);
+	cr_assert_eq(nwaited, 0);
+}
+
 /* An answer that comes by the handle before says nothing of this one. */
 Test(store_rbd, late_answer)
 {
@@ -437,6 +460,7 @@ Test(store_rbd, late_answer)
 	idle_passes(ASK_MS);
 	cr_assert_eq(nasked, 2);
 	store_rbd_lost_unwatch(idle.r.asking);
+	cr_assert(loop_inbox_empty(&idle.loop), "no answer is to come");
 	loop_fini(&idle.loop);
 	cr_assert_null(aio.pool, "nothing is under way");
 	cr_assert_eq(aio.refs, 0);

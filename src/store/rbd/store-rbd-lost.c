@@ -3,8 +3,7 @@
  * blocklist ends after an hour, or when somebody removes it, and then the cluster answers READs
  * again, of an image that has another owner.
  *
- * Owns the questions to the cluster, one at a time.  The thread of librados that has the answer and
- * the control thread share a question: the last one frees it.
+ * Owns the questions to the cluster, one at a time.  A thread of librados has the answer.
  *
  * A question that is under way when rados_shutdown() runs has no answer, or its answer crashes in
  * librados (16.2.15).  So it is cancelled, and has ended, before its handle goes. */
@@ -13,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cleanup.h"
 #include "clock.h"
 #include "log.h"
 #include "loop.h"
@@ -21,12 +19,6 @@
 #include "store-rbd-priv.h"
 
 #define ASK_MS 5000u
-
-enum asking_state {
-	ASKING_IDLE,
-	ASKING_ASKED,
-	ASKING_ENDED,		/* the answer frees the question */
-};
 
 struct rbd_asking {
 	struct loop *loop;
@@ -36,8 +28,6 @@ struct rbd_asking {
 	unsigned opened;	/* r->opened of the question */
 	rados_completion_t answer;	/* of the last question, under r->renews; NULL: none */
 	int rc;
-	pthread_mutex_t lock;	/* the next one; innermost */
-	enum asking_state state;
 	/* librados writes these */
 	uint64_t size;
 	time_t mtime;
@@ -81,13 +71,6 @@ static void drop_answer(struct rbd_asking *a)
 	a->answer = NULL;
 }
 
-static void asking_free(struct rbd_asking *a)
-{
-	drop_answer(a);
-	pthread_mutex_destroy(&a->lock);
-	free(a);
-}
-
 static void ask_later(struct rbd_asking *a)
 {
 	loop_timer_set(a->loop, &a->timer, clock_now_ms() + ASK_MS);
@@ -99,18 +82,9 @@ static void ask_later(struct rbd_asking *a)
 static void asking_answered(rados_completion_t answer, void *arg)
 {
 	struct rbd_asking *a = arg;
-	bool ended;
 
 	a->rc = rbd_lib.rados_aio_get_return_value(answer);
-	pthread_mutex_lock(&a->lock);
-	ended = a->state == ASKING_ENDED;
-	a->state = ASKING_IDLE;
-	/* RACE: behind the lock the control thread may free @a. */
-	if (!ended)
-		loop_post(a->loop, &a->answered);
-	pthread_mutex_unlock(&a->lock);
-	if (ended)
-		asking_free(a);
+	loop_post(a->loop, &a->answered);
 }
 
 static void answered_msg(struct loop_msg *msg)
@@ -130,12 +104,6 @@ static void answered_msg(struct loop_msg *msg)
 
 /* ---- the question ---- */
 
-static void set_state(struct rbd_asking *a, enum asking_state state)
-{
-	LOCK_SCOPE(&a->lock);
-	a->state = state;
-}
-
 /* Any operation goes to the osd: whether the object is there does not matter.  False: no answer
  * follows. */
 static bool ask(struct rbd_asking *a)
@@ -147,10 +115,9 @@ static bool ask(struct rbd_asking *a)
 	    rbd_lib.rados_aio_create_completion2(a, asking_answered, &a->answer) < 0)
 		return false;
 	a->opened = r->opened;
-	set_state(a, ASKING_ASKED);
 	if (rbd_lib.rados_aio_stat(r->handle.pool, r->header, a->answer, &a->size, &a->mtime) >= 0)
 		return true;
-	set_state(a, ASKING_IDLE);
+	drop_answer(a);
 	return false;
 }
 
@@ -176,7 +143,6 @@ struct rbd_asking *store_rbd_lost_watch(const struct export *ex, struct loop *lo
 		return NULL;
 	a->loop = loop;
 	a->r = store_rbd(ex);
-	pthread_mutex_init(&a->lock, NULL);
 	loop_msg_init(&a->answered, answered_msg);
 	loop_timer_init(&a->timer, asking_timer);
 	ask_later(a);
@@ -195,19 +161,11 @@ void store_rbd_lost_cancel(struct rbd_asking *a)
 
 void store_rbd_lost_unwatch(struct rbd_asking *a)
 {
-	enum asking_state state;
-
 	if (!a)
 		return;
 	loop_timer_cancel(&a->timer);
-	/* ORDER: behind ASKING_ENDED the answer may free @a. */
+	/* ORDER: the answer of what is cancelled is posted. */
 	store_rbd_lost_cancel(a);
-	pthread_mutex_lock(&a->lock);
-	state = a->state;
-	a->state = ASKING_ENDED;
-	pthread_mutex_unlock(&a->lock);
-	if (state == ASKING_ASKED)
-		return;
 	loop_unpost(a->loop, &a->answered);
-	asking_free(a);
+	free(a);
 }
