@@ -99,6 +99,23 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=61234 --clear-groups true; then
 		cat "$tmp/out"
 		grep 'error: cannot .*: no more threads: .*RLIMIT_NPROC is 5: raise it, by ulimit' \
 			"$tmp/out"
+		# Each program, at its first thread and at a later one.
+		cp "$top_builddir"/rtrs-{nbd,attach,bench} "$tmp"
+		mkdir -m 777 "$tmp/any"
+		while read -r limit command; do
+			read -r -a words <<<"$command"
+			must_fail "${as_user[@]}" prlimit --nproc="$limit" "$tmp/${words[0]}" \
+				"${words[@]:1}" >"$tmp/out" 2>&1
+			cat "$tmp/out"
+			grep "RLIMIT_NPROC is $limit: raise it, by ulimit" "$tmp/out"
+		done <<-END
+			1 rtrs-nbd -f -U $tmp/any/sock 127.0.0.1:9 export=mem
+			3 rtrs-nbd -f -U $tmp/any/sock 127.0.0.1:9 export=mem
+			1 rtrs-attach -f 127.0.0.1:9/mem
+			1 rtrs-bench 127.0.0.1:9 mem
+			3 rtrs-bench 127.0.0.1:9 mem
+			1 rtrs-server --listen unix:$tmp/any/rtrs --control none mem=mem:1M
+		END
 	else
 		echo "left out: a limit of threads: another user starts no server here"
 	fi

@@ -183,11 +183,13 @@ static int rtrs_get_ready(void)
 static int rtrs_after_fork(void)
 {
 	char err[CLT_FRONT_ERR];
+	int r;
 
 	plugin_tell_forked();
 	slices_shorten();		/* of nbdkit's threads, too, which it has yet to create */
-	if (log_begin() < 0)
-		nbdkit_error("cannot start a thread for the log");
+	r = log_begin();
+	if (r < 0)
+		nbdkit_error("cannot start a thread for the log: %s", threads_strerror(r));
 	/* A failure must not end nbdkit now: no user would see the exit status, because the pid
 	 * file is written.  And where --run has forked, clients would wait for ever at the open
 	 * socket.  So nbdkit lives on, and each client that comes hears the reason, or finds the

@@ -121,7 +121,7 @@ static int start_device(struct attach *a, char *err, size_t len)
 		return r;
 	r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk, NULL);
 	if (r < 0)
-		snprintf(err, len, "cannot start " ATTACH_READ ": %s", fds_strerror(r));
+		snprintf(err, len, "cannot start " ATTACH_READ ": %s", threads_strerror(r));
 	return r;
 }
 
@@ -142,7 +142,7 @@ static void begin_detach(struct run *run)
 				    a->state.name, NULL);
 
 	if (r < 0)
-		log_warn(NULL, "cannot start %s: %s", ATTACH_UNUSED, fds_strerror(r));
+		log_warn(NULL, "cannot start %s: %s", ATTACH_UNUSED, threads_strerror(r));
 }
 
 /* True if the kernel has the device. */

@@ -43,6 +43,13 @@ static int main_complain(const char *err)
 	return EXIT_FAILED;
 }
 
+/* A thread of the start failed with @rc. */
+static int complain_thread(int rc)
+{
+	fprintf(stderr, "rtrs-attach: cannot start a thread: %s\n", threads_strerror(rc));
+	return EXIT_FAILED;
+}
+
 /* ---- the front end ---- */
 
 static const struct clt_front front = {
@@ -287,18 +294,21 @@ static int begin_patiently(int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-	int status;
+	int status, r = options.session.run.foreground ? log_begin() : 0;
 
-	if (options.session.run.foreground && log_begin() < 0)
-		return main_complain("cannot start a thread");
+	if (r < 0)
+		return complain_thread(r);
 	status = begin_patiently(argc, argv);
 	if (status >= 0)
 		return status;
 	if (!options.session.run.foreground && daemon_begin() < 0)
 		return main_complain("cannot become a daemon");
 	keep_in_memory();
-	if ((!options.session.run.foreground && log_begin() < 0) || end_init(NULL) < 0)
-		return main_complain("cannot start a thread");
+	r = options.session.run.foreground ? 0 : log_begin();
+	if (r == 0)
+		r = end_init(NULL);
+	if (r < 0)
+		return complain_thread(r);
 	status = serve();
 	clt_kept_close(&options.session);
 	return status;

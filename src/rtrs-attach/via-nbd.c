@@ -210,7 +210,7 @@ static int nbd_resize(struct attach *a, char *err, size_t len)
 	r = attach_helper_start(&a->helper, ATTACH_HELPS_RESIZE, ATTACH_RESIZE, a->state.name,
 				bytes);
 	return r < 0 ? fmt_error(r, err, len, "cannot start " ATTACH_RESIZE ": %s",
-				 fds_strerror(r)) : 1;
+				 threads_strerror(r)) : 1;
 }
 
 int via_nbd_resize_main(int argc, char **argv)
@@ -354,7 +354,7 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	if (r == 0) {
 		r = loop_call(v->loop, create_call, v);
 		if (r < 0)
-			fmt_error(r, err, len, "cannot serve: %s", fds_strerror(r));
+			fmt_error(r, err, len, "cannot serve: %s", threads_strerror(r));
 	}
 	if (r == 0)
 		r = start_device(v, err, len);

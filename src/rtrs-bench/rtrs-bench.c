@@ -184,11 +184,16 @@ static int bench(struct options *o)
 {
 	const char *server = o->session.server;
 	char why[CLT_FRONT_ERR];
-	int status;
+	int status, r;
 
 	log_init(bench_log, LOG_LEVEL_WARN);
-	if (log_begin() < 0 || end_init(NULL) < 0)
-		return bench_complain(server, "cannot start a thread");
+	r = log_begin();
+	if (r == 0)
+		r = end_init(NULL);
+	if (r < 0) {
+		snprintf(why, sizeof(why), "cannot start a thread: %s", threads_strerror(r));
+		return bench_complain(server, why);
+	}
 	if (target_open(o, why) < 0) {
 		report_say("%s", why);
 		return EXIT_FAILED;

@@ -223,5 +223,6 @@ int gate_run_command(const struct gate_options *o, const struct gate_listen *l, 
 	_cleanup_free_ char *script = uri ? make_script(o, l, uri) : NULL;
 	int r = script ? spawn_shell(script, pid) : -ENOMEM;
 
-	return r < 0 ? fmt_error(r, err, len, "--run '%s': %s", o->run, fds_strerror(r)) : 0;
+	return r < 0 ? fmt_error(r, err, len, "--run '%s': %s", o->run, threads_strerror(r)) :
+		       0;
 }

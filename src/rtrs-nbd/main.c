@@ -185,6 +185,13 @@ static int main_complain(const char *err)
 	return 1;
 }
 
+/* A thread of the start failed with @rc. */
+static int complain_thread(int rc)
+{
+	fprintf(stderr, "rtrs-nbd: cannot start a thread: %s\n", threads_strerror(rc));
+	return 1;
+}
+
 /* Every client is a descriptor. */
 static void gate_raise_descriptors(void)
 {
@@ -205,7 +212,7 @@ static int serve_clients(char *err, size_t len)
 		return r;
 	r = gate_start(&gate, &listeners, &start, &options, &gate_now);
 	if (r < 0) {
-		snprintf(err, len, "cannot serve: %s", fds_strerror(r));
+		snprintf(err, len, "cannot serve: %s", threads_strerror(r));
 		clt_start_end(&start);
 	}
 	return r;
@@ -259,16 +266,20 @@ static int run_gate(void)
 	int status, r;
 
 	/* ORDER: before the first line that nobody may read; but no thread outlives a fork. */
-	if (!is_daemon() && log_begin() < 0)
-		return main_complain("cannot start a thread");
+	r = is_daemon() ? 0 : log_begin();
+	if (r < 0)
+		return complain_thread(r);
 	r = clt_probe(&start, err);
 	early_over();
 	if (r < 0)
 		return main_complain(err);
 	if (is_daemon() && daemon_begin() < 0)
 		return main_complain("cannot become a daemon");
-	if ((is_daemon() && log_begin() < 0) || end_init(NULL) < 0)
-		return main_complain("cannot start a thread");
+	r = is_daemon() ? log_begin() : 0;
+	if (r == 0)
+		r = end_init(NULL);
+	if (r < 0)
+		return complain_thread(r);
 	if (serve_clients(err, sizeof(err)) < 0)
 		return main_complain(err);
 	if (tell_ready(err, sizeof(err)) < 0) {
@@ -285,7 +296,7 @@ int main(int argc, char **argv)
 {
 	char err[CLT_FRONT_ERR];
 	sigset_t set;
-	int status;
+	int status, r;
 
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
@@ -307,8 +318,9 @@ int main(int argc, char **argv)
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	clt_start_init(&start, &options.session);
-	if (signals_thread(&early, early_main, NULL) < 0)
-		return main_complain("cannot start a thread");
+	r = signals_thread(&early, early_main, NULL);
+	if (r < 0)
+		return complain_thread(r);
 	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0) {
 		early_over();
 		return main_complain(err);

@@ -336,7 +336,7 @@ static void log_refusal(int rc, bool let_through)
 			"start with --seccomp=off or on", how);
 	else
 		log_err(NULL, "--seccomp=%s: cannot load the filter of system calls: %s", how,
-			fds_strerror(rc));
+			threads_strerror(rc));
 }
 
 int filter_load(bool let_through, void (*note)(int nr, pid_t tid))

@@ -326,6 +326,7 @@ int main(int argc, char **argv)
 	static struct program p;
 	enum opt_result result;
 	enum exit_status ended;
+	int rc;
 
 	/* ORDER: before anything else is opened: an export that became descriptor 2 would have the
 	 * log written into it. */
@@ -348,8 +349,9 @@ int main(int argc, char **argv)
 	log_init(sink_for(true), p.conf.log_level);
 	log_init_record(journal_open("rtrs-server"));
 	/* ORDER: behind confine_begin(), because threads keep the rights of their start. */
-	if (result == OPT_RUN && log_begin()) {
-		log_err(NULL, "cannot start a thread");
+	rc = result == OPT_RUN ? log_begin() : 0;
+	if (rc) {
+		log_err(NULL, "cannot start a thread: %s", threads_strerror(rc));
 		result = OPT_FAILED;
 	}
 	ended = result == OPT_RUN ? run_server(&p) :

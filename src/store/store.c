@@ -13,6 +13,7 @@
 #include "export.h"
 #include "exports.h"
 #include "log.h"
+#include "process.h"
 #include "store.h"
 #include "util.h"
 #include "worker.h"
@@ -262,13 +263,15 @@ int store_snapshot(struct export *ex, const char *name, char *text, size_t len)
 	struct aside *call;
 	int rc = s ? 0 : -ENOMEM;
 
-	snprintf(text, len, "%s", s ? "no thread for it" : "out of memory");
+	snprintf(text, len, "%s", s ? "" : "out of memory");
 	if (s) {
 		s->ex = ex;
 		snprintf(s->name, sizeof(s->name), "%s", name);
 		rc = aside_begin(&call, snapshot_aside, snapshot_left, s);
 	}
 	if (rc) {
+		if (s)
+			snprintf(text, len, "%s", threads_strerror(rc));
 		free(s);
 		return rc;
 	}

@@ -10,6 +10,7 @@
 #include "changes.h"
 #include "clock.h"
 #include "number.h"
+#include "process.h"
 #include "util.h"
 
 static bool is_read(const struct changes_call *call)
@@ -84,7 +85,7 @@ static void read_next(struct changes *q)
 	call->job = (struct worker_job){ .work = read_files, .done = files_are_read };
 	rc = worker_run(&q->worker, &call->job);
 	if (rc)
-		changes_end(call, rc, "no thread to read files");
+		changes_end(call, rc, threads_strerror(rc));
 }
 
 /* Have all files of @call read, from the first part. */

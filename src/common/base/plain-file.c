@@ -131,7 +131,7 @@ static int run(struct task *task, char *err, size_t len)
 	if (!rc) {
 		rc = aside_begin(&call, work, task_left, task);
 		if (rc)
-			snprintf(err, len, "no thread for it");
+			snprintf(err, len, "%s", threads_strerror(rc));
 	}
 	if (rc) {
 		task_free(task);

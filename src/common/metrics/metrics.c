@@ -79,7 +79,7 @@ static int file_job(struct metric_file *f, void (*work)(struct worker_job *job),
 	f->job = (struct worker_job){ .work = work, .done = done };
 	rc = worker_run(&f->worker, &f->job);
 	if (rc)
-		snprintf(f->why, sizeof(f->why), "%s", fds_strerror(rc));
+		snprintf(f->why, sizeof(f->why), "%s", threads_strerror(rc));
 	return rc;
 }
 

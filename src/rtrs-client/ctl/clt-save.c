@@ -16,6 +16,7 @@
 #include "clt-sess.h"
 #include "log.h"
 #include "opt-file.h"
+#include "process.h"
 
 struct saving {
 	struct changes_call call;
@@ -272,7 +273,7 @@ static void save_run(struct changes_call *call)
 	if (!rc)
 		rc = changes_work(&saving->of->changes, &saving->job);
 	if (rc)
-		changes_end(call, rc, why ? why : "no thread to write a file");
+		changes_end(call, rc, why ? why : threads_strerror(rc));
 }
 
 static void saving_end(struct changes_call *call, int rc, const char *text)

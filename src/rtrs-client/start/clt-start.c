@@ -120,7 +120,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 	if (r == 0)
 		r = clt_run_more(&start->run, "rtrs-io", conf->sess.nloops - 1);
 	if (r < 0) {
-		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", fds_strerror(r));
+		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", threads_strerror(r));
 		return r;
 	}
 	r = clt_run_session(&start->run, &sess);
@@ -131,7 +131,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 			 "path once");
 	else if (r < 0)
 		snprintf(err, CLT_FRONT_ERR, "cannot start a session with connections=%u: %s",
-			 conf->sess.connections, fds_strerror(r));
+			 conf->sess.connections, threads_strerror(r));
 	return r;
 }
 
@@ -227,7 +227,7 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 				    !start->without);
 	if (r < 0) {
 		clt_start_end(start);
-		snprintf(err, CLT_FRONT_ERR, "cannot start: %s", fds_strerror(r));
+		snprintf(err, CLT_FRONT_ERR, "cannot start: %s", threads_strerror(r));
 		return r;
 	}
 	clt_reload_begin(&start->reload, conf, &start->run.clt.sess, start->run.loop);

@@ -12,6 +12,7 @@
 #include "exports.h"
 #include "log.h"
 #include "number.h"
+#include "process.h"
 #include "srv-rnbd-state.h"
 #include "store.h"
 
@@ -86,7 +87,7 @@ static void run_snapshot(struct changes_call *queued)
 	if (!rc) {
 		change->job = (struct worker_job){ .work = make_snapshot, .done = snapshot_ended };
 		rc = changes_work(&change->queue, &change->job);
-		snprintf(err, sizeof(err), "no thread for a snapshot");
+		snprintf(err, sizeof(err), "%s", threads_strerror(rc));
 	}
 	if (rc)
 		change_ended(change, rc, err);

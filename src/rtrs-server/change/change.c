@@ -18,6 +18,7 @@
 #include "change-priv.h"
 #include "conf.h"
 #include "log.h"
+#include "process.h"
 #include "srv-auth.h"
 #include "srv-state.h"
 #include "srv-storage.h"
@@ -400,7 +401,7 @@ static void run_save(struct changes_call *queued)
 	change->job = (struct worker_job){ .work = save, .done = saved };
 	rc = changes_work(&change->queue, &change->job);
 	if (rc)
-		change_ended(change, rc, "no thread to write a file");
+		change_ended(change, rc, threads_strerror(rc));
 }
 
 /* ---- kinds ---- */

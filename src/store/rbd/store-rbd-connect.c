@@ -14,6 +14,7 @@
 
 #include "exports.h"
 #include "log.h"
+#include "process.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 #include "worker.h"
@@ -195,8 +196,8 @@ static int run_phase(const struct store_rbd *r, struct rbd_connect *c, char *err
 
 	if (rc) {
 		c->rc = rc;
-		snprintf(c->err, sizeof(c->err), "cannot be opened: no thread: %s",
-			 strerror(-rc));
+		snprintf(c->err, sizeof(c->err), "cannot be opened: %s",
+			 threads_strerror(rc));
 		return 0;
 	}
 	patience.limit_s += patience.limit_s ? phase->grace_s : 0;
