@@ -51,10 +51,10 @@ int frwr_expect_reminv(struct frwr *w)
 
 	if (w->pool->mode != FRWR_MW2)
 		return -EOPNOTSUPP;
-	do {
-		if ((word & (FRWR_STATE | FRWR_POSTING)) != FRWR_MAPPED)
-			return -EINVAL;
-	} while (!frwr_step(w, &word, FRWR_MAPPED | FRWR_PEER_INV));
+	if ((word & (FRWR_STATE | FRWR_POSTING)) != FRWR_MAPPED)
+		return -EINVAL;
+	/* Only a kill may have come in between: dead with this flag is as dead. */
+	atomic_fetch_or_explicit(&w->state, FRWR_PEER_INV, memory_order_acq_rel);
 	return 0;
 }
 
