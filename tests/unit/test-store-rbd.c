@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "export-life.h"
 #include "exports.h"
 #include "loop-impl.h"
+#include "rnbd-ext.h"
 #include "store-driver.h"
 #include "store-rbd-priv.h"
 #include "unit.h"
@@ -476,6 +478,8 @@ static pthread_t reactor_thread;
 static unsigned nasked_here;		/* on the thread of the reactor */
 static sem_t asks, may_answer;		/* on another thread */
 static unsigned nwritten;
+static int written_rc;
+static uint64_t image_size = 1 << 20;
 
 static int update_watch(rbd_image_t image, uint64_t *handle, rbd_update_callback_t call, void *arg)
 {
@@ -515,7 +519,7 @@ static int write_begins(rbd_image_t image, uint64_t offset, size_t len, const ch
 /* As librbd, which asks the cluster once after an update, and has all others wait for that. */
 static int get_size(rbd_image_t image, uint64_t *size)
 {
-	*size = 1 << 20;
+	*size = image_size;
 	if (pthread_equal(pthread_self(), reactor_thread)) {
 		nasked_here++;
 		return 0;
@@ -527,28 +531,26 @@ static int get_size(rbd_image_t image, uint64_t *size)
 
 static void written(struct export_io *io, int status)
 {
-	cr_assert_eq(status, 0);
+	cr_assert_eq(status, written_rc);
 	nwritten++;
 }
 
-/* A write of the export on @slot, up to its answer. */
-static void write_ends(struct export_slot *slot, struct export_io *io)
+static struct export_slot slot, *slots[] = { &slot };
+static struct export_ring ring = { .slots = slots };
+
+/* A write of the export, up to its answer. */
+static void write_ends(struct export_io *io)
 {
-	*io = (struct export_io){ .ex = slot->ex, .op = RNBD_OP_WRITE, .len = 512, .done = written,
-				  .slot = slot, .reactor = slot->ring->reactor,
-				  .stage = EXPORT_WORK };
+	*io = (struct export_io){ .ex = slot.ex, .op = RNBD_OP_WRITE, .len = 512, .done = written,
+				  .slot = &slot, .reactor = ring.reactor, .stage = EXPORT_WORK };
 	store_rbd_io_ops.rw(io);
 	answered(&answered, answered_arg);
 	loop_run_inbox(reactor_loop(io->reactor));
 }
 
-/* The reactor asks librbd for the size only if that has asked the cluster since the last update. */
-Test(store_rbd, the_reactor_does_not_wait_for_a_size, .timeout = 60)
+static void ring_begin(void)
 {
-	struct export_ring ring = { 0 };
-	struct export_slot slot = { .ring = &ring, .ex = &idle.r.ex };
-	struct export_pulse pulse = { 0 };
-	struct export_io io[3];
+	static struct export_pulse pulse;
 	char err[64];
 
 	rbd_lib.rbd_update_watch = update_watch;
@@ -558,25 +560,113 @@ Test(store_rbd, the_reactor_does_not_wait_for_a_size, .timeout = 60)
 	rbd_lib.rbd_aio_release = completion_release;
 	rbd_lib.rbd_aio_write2 = write_begins;
 	rbd_lib.rbd_get_size = get_size;
-	reactor_thread = pthread_self();
-	cr_assert(!sem_init(&asks, 0, 0) && !sem_init(&may_answer, 0, 0));
 	idle.r.ex.all = &idle.all;
 	idle.r.ex.store = &idle.store;
 	idle.r.ex.pulse = &pulse;
+	slot = (struct export_slot){ .ring = &ring, .ex = &idle.r.ex };
 	cr_assert_eq(reactor_create("test", 64, &ring.reactor), 0);
+	reactor_set_storage(ring.reactor, &ring);
 	cr_assert_eq(store_rbd_io_ops.attach(&slot, err, sizeof(err)), 0);
+}
+
+static void ring_end(void)
+{
+	store_rbd_io_ops.detach(&slot);
+	reactor_set_storage(ring.reactor, NULL);
+	reactor_destroy(ring.reactor);
+}
+
+/* The reactor asks librbd for the size only if that has asked the cluster since the last update.  A
+ * write that the end of the image has cut fails. */
+Test(store_rbd, the_reactor_does_not_wait_for_a_size, .timeout = 60)
+{
+	struct export_io io[4];
+
+	ring_begin();
+	reactor_thread = pthread_self();
+	cr_assert(!sem_init(&asks, 0, 0) && !sem_init(&may_answer, 0, 0));
 	updated(updated_arg);
-	write_ends(&slot, &io[0]);
+	write_ends(&io[0]);
 	sem_wait(&asks);
-	write_ends(&slot, &io[1]);
+	write_ends(&io[1]);
 	cr_assert_eq(nasked_here, 0);
 	sem_post(&may_answer);
 	sem_post(&may_answer);
 	while (nwritten < 2)
 		loop_run_inbox(reactor_loop(ring.reactor));
-	write_ends(&slot, &io[2]);
+	write_ends(&io[2]);
 	cr_assert_eq(nasked_here, 1);
-	cr_assert_eq(nwritten, 3);
-	store_rbd_io_ops.detach(&slot);
-	reactor_destroy(ring.reactor);
+	idle.r.ex.failures.kinds[EXPORT_FAILED_WRITE].told = true;	/* logs nothing */
+	image_size = 511;
+	written_rc = -EIO;
+	write_ends(&io[3]);
+	cr_assert_eq(nwritten, 4);
+	ring_end();
+}
+
+static int fenced(rbd_image_t image, uint64_t *size)
+{
+	return -ESHUTDOWN;
+}
+
+static void size_told(struct export *ex, int64_t size, void *arg)
+{
+	*(int64_t *)arg = size;
+}
+
+/* A server that is fenced on a shared image knows its size, and opens it again. */
+Test(store_rbd, a_fenced_image_keeps_its_size)
+{
+	struct export_life life = { .loop = &idle.loop };
+	struct store_lead lead = { .all = &idle.all, .state = STORE_LEAD_OWNER };
+	int64_t size, told = 0;
+
+	ring_begin();
+	rbd_lib.rbd_get_size = fenced;
+	idle.all.life = &life;
+	idle.store.lead = &lead;
+	idle.r.handle.image = &idle;
+	idle.r.ex.size = 1 << 20;
+	cr_assert_eq(loop_init(&idle.loop), 0);
+	cr_assert(!store_rbd_io_ops.size(ring.reactor, &idle.r.ex, &size, size_told, &told));
+	while (!told)
+		loop_run_inbox(reactor_loop(ring.reactor));
+	cr_assert_eq(told, 1 << 20);
+	cr_assert_not(loop_inbox_empty(&idle.loop), "the lead hears of it");
+	ring_end();
+	loop_fini(&idle.loop);
+}
+
+/* librbd tells whole objects, also what is in front of the range and behind it. */
+static int objects(rbd_image_t image, const char *from, uint64_t offset, uint64_t len,
+		   uint8_t parent, uint8_t whole,
+		   int (*found)(uint64_t offset, size_t len, int exists, void *arg), void *arg)
+{
+	found(0, 4608, 1, arg);
+	found(4608, 3584, 0, arg);
+	found(8192, 512, 1, arg);
+	found(65536, 1 << 20, 1, arg);
+	return 0;
+}
+
+Test(store_rbd, extents_of_a_range)
+{
+	static const uint32_t lens[] = { 512, 3584, 512, 65536 - 8704, 4096 };
+	static uint8_t buf[RNBD_EXTENTS_ROOM];
+	struct export_io io;
+
+	ring_begin();
+	rbd_lib.rbd_diff_iterate2 = objects;
+	io = (struct export_io){ .ex = slot.ex, .op = RNBD_OP_EXTENTS, .offset = 4096,
+				 .len = 65536, .buf = buf, .room = sizeof(buf), .done = written,
+				 .slot = &slot, .reactor = ring.reactor, .stage = EXPORT_WORK };
+	store_rbd_io_ops.extents(&io);
+	while (!nwritten)
+		loop_run_inbox(reactor_loop(ring.reactor));
+	cr_assert_eq(rnbd_extents_decode(buf, sizeof(buf), io.len), ARRAY_SIZE(lens));
+	for (unsigned i = 0; i < ARRAY_SIZE(lens); i++) {
+		cr_assert_eq(rnbd_extents_get(buf, i).len, lens[i], "%u", i);
+		cr_assert_eq(!rnbd_extents_get(buf, i).what, i % 2 == 0, "%u", i);
+	}
+	ring_end();
 }
