@@ -65,6 +65,8 @@ Test(suggest, distances)
 		{ "xisten", "listen", 1 }, { "kitten", "sitting", 3 }, { "ba", "ab", 1 },
 		{ "abcdef", "badcfe", 3 }, { "LISTEN", "listen", 0 }, { "Lsiten", "listen", 1 },
 		{ "max_paths", "MAX-paths", 1 },
+		/* no neighbours swapped: both letters are others, or one of them */
+		{ "ab", "cd", 2 }, { "ab", "bc", 2 }, { "ab", "ca", 2 },
 	};
 
 	for_each_case(c, cases) {
