@@ -70,6 +70,8 @@ Test(machine, no_limits)
 	put(SELF "mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" V2);
 	put("sys/fs/cgroup/unified/a/b/memory.max", "max\n");
 	put("sys/fs/cgroup/unified/a/b/cpu.max", "max 100000\n");
+	/* The disk is no hierarchy. */
+	put("a/b/memory.max", "4096\n");
 	expect(8192, 16);
 }
 
@@ -137,4 +139,11 @@ Test(machine, v1_mounted_beside)
 	put(SELF "mountinfo", mounts);
 	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "134217728\n");
 	expect(128, 16);
+}
+
+Test(machine, this_one)
+{
+	cr_assert_gt(machine()->memory, 0);
+	cr_assert_leq(machine()->memory, (uint64_t)sysconf(_SC_PHYS_PAGES) * getpagesize());
+	cr_assert_gt(machine()->cpus, 0);
 }
