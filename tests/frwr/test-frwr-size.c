@@ -77,6 +77,9 @@ Test(frwr_query, r01_flags_are_tried)
 	query(&d);
 	expect_pick(&d.caps, frwr_order_server, 2, FRWR_SUSPEND,
 		    "suspend (not MW1: the device offers windows and did not give one)");
+	mock.keys_stay = true;
+	query(&d);
+	cr_assert_eq(d.caps.rc[FRWR_REREG], -EOPNOTSUPP, "a peer would keep the key");
 }
 
 Test(frwr_query, r01_nothing)

@@ -82,6 +82,7 @@ struct mock_hca {
 	unsigned npd, nqp, nmr, nmw;	/* that exist */
 	unsigned mw_allocs, mw_deallocs, deallocs_failed;
 	bool windows_refused;		/* alloc_mw says EOPNOTSUPP in spite of attr */
+	bool keys_stay;			/* rereg_mr leaves the key as it is */
 	bool bind_refused;		/* it gives windows; a post with a bind says EOPNOTSUPP */
 	bool unbind_refused;		/* only with one to nothing */
 	enum ibv_wc_status bind_status;	/* on a broken connection, of binds in place of a flush */

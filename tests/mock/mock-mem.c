@@ -156,7 +156,8 @@ int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, 
 	if (to_mr(ibv)->bound)
 		mock_die("region changed under a window");
 	mr_set(to_mr(ibv), addr, length, access);
-	ibv->lkey = ibv->rkey = ibv_inc_rkey(ibv->rkey);
+	if (!mock.keys_stay)
+		ibv->lkey = ibv->rkey = ibv_inc_rkey(ibv->rkey);
 	return 0;
 }
 
