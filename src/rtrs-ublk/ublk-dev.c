@@ -38,7 +38,7 @@ struct ublk_dev {
 	uint64_t features;
 	struct ublk_abi_dev info;
 	bool is_new;			/* the kernel has a device of ours, which is no disk yet */
-	uint64_t sectors;		/* that the kernel knows of */
+	uint64_t sectors;		/* of the disk that was taken */
 	int fd;				/* the character device, or -1 */
 	struct dev_handle h;
 	struct ublk_serve {
@@ -211,7 +211,6 @@ static int dev_add(struct ublk_dev *d, char why[UBLK_WHY])
 		return step_failed("ADD_DEV", r, why);
 	d->is_new = true;
 	ublk_disk_describe(d->conf.dev, d->info.io_bytes, &params);
-	d->sectors = params.basic.sectors;
 	r = ublk_ctl_set_params(d->ctl, d->info.id, &params);
 	return r < 0 ? step_failed("SET_PARAMS", r, why) : 0;
 }
@@ -306,17 +305,13 @@ int ublk_dev_id(const struct ublk_dev *d)
 
 int ublk_dev_resize(struct ublk_dev *d, char why[UBLK_WHY])
 {
-	uint64_t sectors = dev_size(d->conf.dev) / RNBD_SECTOR_SIZE;
 	int r;
 
 	if (!(d->features & UBLK_ABI_RESIZE))
 		return fmt_error(-EOPNOTSUPP, why, UBLK_WHY, "this kernel's ublk_drv cannot "
 				 "resize a disk in use: Linux 6.16 can");
-	r = ublk_ctl_resize(d->ctl, d->info.id, sectors);
-	if (r < 0)
-		return step_failed("UPDATE_SIZE", r, why);
-	d->sectors = sectors;
-	return 0;
+	r = ublk_ctl_resize(d->ctl, d->info.id, dev_size(d->conf.dev) / RNBD_SECTOR_SIZE);
+	return r < 0 ? step_failed("UPDATE_SIZE", r, why) : 0;
 }
 
 void ublk_dev_leave_begin(struct ublk_dev *d)

@@ -314,7 +314,6 @@ static int queue_begin(struct ublk_queue *q)
 {
 	int r = queue_alloc(q);
 
-	q->ring = NULL;
 	if (r == 0)
 		r = ublk_ring_create(&q->ring, q->fd, q->id, q->depth, q->io_bytes);
 	if (r == 0)
@@ -348,8 +347,6 @@ const struct fsm ublk_queue_fsm = FSM("queue", queue_rows, queue_states, queue_e
 int ublk_queue_begin(struct ublk_queue *q)
 {
 	assert(q->state == UBLK_QUEUE_IDLE);
-	q->nrunning = q->nover = q->nlosses = 0;
-	q->status = 0;
 	list_init(&q->ready);
 	loop_task_init(&q->step, step_all);
 	loop_task_init(&q->settle, queue_settle);

@@ -27,7 +27,7 @@ enum ublk_queue_event {
 };
 
 struct ublk_queue {
-	/* set by the caller before ublk_queue_begin() */
+	/* set by the caller before ublk_queue_begin(), when all else is 0 */
 	struct loop *loop;		/* one of the session's */
 	struct dev_handle *h;
 	int fd;				/* the character device, open until @over */
