@@ -266,8 +266,7 @@ void frwr_lessons_fini(struct frwr_lessons *l)
 
 unsigned frwr_lessons_count(struct frwr_lessons *l)
 {
-	LOCK_SCOPE(&l->lock);
-	return l->n;
+	return atomic_load(&l->n);
 }
 
 /* The lesson about @mode of @device, or NULL.  Lock held. */

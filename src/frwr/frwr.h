@@ -296,7 +296,7 @@ struct frwr_lesson {
  * frwr_lessons_apply() changed. */
 struct frwr_lessons {
 	pthread_mutex_t lock;		/* innermost */
-	unsigned n;
+	atomic_uint n;
 	struct frwr_lesson lesson[FRWR_LESSONS];
 };
 
