@@ -74,7 +74,7 @@ static int serve_user(struct mock_conn *c, const struct rtrs_req *req)
 	struct rnbd_msg_open_rsp open_rsp;
 	struct rnbd_dev_info dev = {
 		.nsectors = w.conf.disk_size / 512, .max_write_zeroes_sectors = 1 << 20,
-		.physical_block_size = 4096, .fua = true, .writeback = true,
+		.physical_block_size = 4096, .fua = !w.conf.no_fua, .writeback = true,
 		.logical_block_size = w.conf.block ? w.conf.block : 512,
 	};
 

@@ -14,6 +14,7 @@ struct mock_server_conf {
 	uint32_t max_io_size;
 	uint64_t disk_size;
 	uint16_t block;			/* bytes of a logical block; 0: 512 */
+	bool no_fua;
 	int new_rkey;			/* chunk keys change with each answer */
 	/* windows; the server takes every other one of type 2 away */
 	bool type_2, type_1;

@@ -346,6 +346,16 @@ static void steps_fail(void)
 		check(ublk_dev_make(&d, &c, why) == -ENOSPC);
 		mock_ublk_end_process();
 	}
+	/* A new disk stays, or another process has removed it. */
+	for (unsigned stays = 0; stays < 2; stays++) {
+		mock_ublk_fail(UBLK_CTL_START_DEV, -ENOSPC);
+		mock_ublk_fail(UBLK_CTL_DEL_DEV_ASYNC, stays ? -EIO : -ENODEV);
+		atomic_store(&ncomplaints, 0);
+		check(ublk_dev_make(&d, &c, why) == -ENOSPC);
+		check(atomic_load(&ncomplaints) == stays);
+		mock_ublk_end_process();
+		check(!ublk_disk_remove(MOCK_UBLK_ID, why));
+	}
 	leave(make());
 	for (unsigned i = 0; i < ARRAY_SIZE(takes); i++) {
 		mock_ublk_fail(takes[i], -ENOSPC);
@@ -370,8 +380,11 @@ static void *write_once(void *arg)
 /* A disk that waits is another one than the export, or the export has grown meanwhile. */
 static void another_export(void)
 {
+	static const char *const words[] = { "it has shrunk", "512 bytes, and the disk 256",
+					     "a write cache, and the disk has none",
+					     "no FUA any more" };
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
-					   .disk_size = SIZE };
+					   .disk_size = SIZE, .no_fua = true };
 	struct ublk_abi_params was, p;
 	struct ublk_dev_conf c;
 	char why[UBLK_WHY];
@@ -381,16 +394,17 @@ static void another_export(void)
 	c = conf();
 	leave(make());
 	was = mock_ublk_params();
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		p = was;
 		p.basic.sectors += i == 0;
 		p.basic.logical_shift = i == 1 ? 8 : 9;
 		p.basic.attrs &= i == 2 ? ~UBLK_ABI_ATTR_WRITE_CACHE : ~0u;
-		p.basic.attrs |= i == 3 ? UBLK_ABI_ATTR_READ_ONLY : 0;
+		p.basic.attrs |= i == 3 ? UBLK_ABI_ATTR_FUA : 0;
+		p.basic.attrs |= i == 4 ? UBLK_ABI_ATTR_READ_ONLY : 0;
 		mock_ublk_describe(&p);
 		/* A disk that is read-only may be so still. */
-		check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == (i == 3 ? 0 : -EMEDIUMTYPE));
-		check(i == 3 || mock_ublk_state() == UBLK_ABI_QUIESCED);
+		check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == (i == 4 ? 0 : -EMEDIUMTYPE));
+		check(i == 4 || (mock_ublk_state() == UBLK_ABI_QUIESCED && strstr(why, words[i])));
 	}
 	leave(d);
 	p = was;
