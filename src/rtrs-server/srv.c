@@ -128,8 +128,11 @@ static void part_gone(struct srv *srv, unsigned ncons)
 	stop_goes_on(srv);
 }
 
-static void path_unlinked(struct srv *srv)
+static void path_unlinked(struct srv_path *path)
 {
+	struct srv *srv = path->srv;
+
+	srv_pass_attempt_over(srv, path->conn_key);
 	srv_accept_retry(srv);
 	srv_info_retry(srv);
 	srv_open_retry(srv);

@@ -731,7 +731,7 @@ SIM_TEST(stalled_by_many)
 
 /* ---- proofs that wait ---- */
 
-#define PASSES_MAX 1024u		/* as srv-pass.c has it */
+#define PASSES_MAX 2048u		/* as srv-pass.c has it */
 #define PROVERS 16u			/* keys: one alone may have fewer proofs */
 
 /* @c is path @n of many, each of a session of its own. */
@@ -789,6 +789,30 @@ SIM_TEST(proofs_up_to_the_limit)
 	CHECK(!path_enters(3 * PASSES_MAX - PROVERS));
 	CHECK(path_enters(3 * PASSES_MAX));
 	CHECK(path_enters(4 * PASSES_MAX - PROVERS));
+}
+
+/* An attempt that is refused, or fails, takes its proof along: those who share a key, and come
+ * again and again, do not push out the proofs of each other. */
+SIM_TEST(a_proof_ends_with_its_attempt)
+{
+	struct srv *srv;
+	struct proof proof;
+
+	begin_with_alice(AUTH_MODE_REQUIRE);
+	srv = world_server_srv(w);
+	CHECK(srv->passes.n == 0);
+	raw_clt_init(&other, "clt", 9, 1, 2);
+	CHECK(prove(&other, &proof, key_of("alice"), 2) == 0 && srv->passes.n == 1);
+	CHECK(enter(&other, &proof, 0) == -EEXIST);
+	CHECK(srv->passes.n == 0);
+	raw_clt_fini(&other);
+	raw_clt_init(&other, "clt2", 10, 10, 2);
+	CHECK(prove(&other, &proof, key_of("bob"), 3) == 0);
+	CHECK(enter(&other, &proof, 0) == 0 && srv->passes.n == 1);
+	raw_clt_hang_up(&other);
+	world_run_ms(w, 10);
+	CHECK(srv->passes.n == 0);
+	raw_clt_fini(&other);
 }
 
 /* Make a file with @text; @name becomes its name. */

@@ -104,6 +104,8 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 		id = who->id;
 	else
 		fab_conn_identity(conn, &id);
+	if (who && *who->key)
+		srv_pass_attempt_over(srv, who->conn_key);
 	fab_addr_format(&peer, text, sizeof(text));
 	if (strstr(d->why, error))
 		snprintf(line, sizeof(line), "connection refused: %s", d->why);

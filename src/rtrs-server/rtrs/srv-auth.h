@@ -78,6 +78,8 @@ enum rtrs_refusal srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth
 			       const struct rtrs_conn_req *req,
 			       const struct rtrs_msg_conn_req *msg, struct srv_who *who,
 			       const char **why);
+/* The attempt of the path with @conn_key (struct srv_who) is over: end its pass, if it has one. */
+void srv_pass_attempt_over(struct srv *srv, const uint8_t conn_key[AUTH_HASH_LEN]);
 
 /* End the passes of keys that are gone. */
 void srv_pass_drop_old(struct srv *srv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys and the passes by which a client proves itself.  Owns the passes: each ends with its
- * last connection, by its age, or for newer passes. */
+ * last connection, with its attempt, by its age, or for newer passes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@
 #include "srv-sess.h"
 #include "srv-state.h"
 
-/* A client has one attempt of each path at a time. */
-#define PASSES_OF_ONE RTRS_MAX_PATHS
-#define PASSES_MAX 1024u
+/* Many clients may share a key, and an attempt that never comes back leaves its pass. */
+#define PASSES_OF_ONE 512u
+#define PASSES_MAX 2048u
 
 static struct log_limit version_limit = LOG_LIMIT_INIT(5, 10000);
 
@@ -111,6 +111,18 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
 	list_add_tail(&srv->passes.all, &pass->link);
 	srv->passes.n++;
 	return 0;
+}
+
+void srv_pass_attempt_over(struct srv *srv, const uint8_t conn_key[AUTH_HASH_LEN])
+{
+	struct srv_pass *pass;
+
+	list_for_each(pass, &srv->passes.all, link) {
+		if (!memcmp(pass->who.conn_key, conn_key, AUTH_HASH_LEN)) {
+			pass_end(&srv->passes, pass);
+			return;
+		}
+	}
 }
 
 /* ---- asking ---- */

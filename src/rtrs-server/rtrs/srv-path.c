@@ -187,7 +187,7 @@ static void path_unlink(void *object)
 	if (path->up_since_ms && srv_sess_path_down(path->sess))
 		srv->ops->sess_lost(path->sess);
 	/* ORDER: after the path has lost the names, so that no retry waits for this path again. */
-	srv->path_unlinked(srv);
+	srv->path_unlinked(path);
 	if (path->nquiet == path->ncons)
 		path_event(path, SRV_PATH_EV_QUIET);
 }

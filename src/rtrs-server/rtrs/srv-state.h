@@ -77,7 +77,8 @@ struct srv {
 	unsigned nthreads;		/* the control thread, and 1.. for IO */
 
 	/* Calls from below into srv.c; control thread. */
-	void (*path_unlinked)(struct srv *srv);	/* the path's names are free for waiting requests */
+	/* the path has ended, and its names are free for waiting requests */
+	void (*path_unlinked)(struct srv_path *path);
 	/* a path with @ncons connections, or a connection manager */
 	void (*part_gone)(struct srv *srv, unsigned ncons);
 
