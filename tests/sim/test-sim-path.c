@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "srv-state.h"
 #include "trace.h"
 #include "world.h"
 
@@ -75,6 +76,27 @@ SIM_TEST(backs_off)
 	sim_cut("clt", "srv");
 	world_run_ms(w, 100);
 	CHECK(is_up(c) && lines("; reconnecting") == 1 && lines(" connected again after ") == 1);
+}
+
+/* A server with too many paths in set-up is tried less and less often, although no other path is
+ * up: those who come again each second push each other out, for ever. */
+SIM_TEST(backs_off_from_a_busy_server)
+{
+	struct srv *srv;
+	unsigned n;
+
+	w = world_serve(NULL);
+	srv = world_server_srv(w);
+	srv->nhalf_open += SRV_MAX_HALF_OPEN;
+	c = world_client_start(w, CLIENT(.io_timeout_ms = 600000));
+	world_run_ms(w, 120000);
+	n = world_client_clt(c)->sess.paths[0]->failed;
+	CHECK(n >= 20 && n <= 40);
+	srv->nhalf_open -= SRV_MAX_HALF_OPEN;
+	CHECK(sim_run_until(is_up, c, 6250));
+	/* The server was busy, and is not: a path that is alone is tried each second again. */
+	n = flap(30000);
+	CHECK(n >= 20 && world_wait_open(c, 2000) == 0);
 }
 
 /* Requests do not wait for ever for a path that nothing comes over, whatever was answered before it

@@ -4,6 +4,8 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <time.h>
 
 #include "clock.h"
 #include "clt-cause.h"
@@ -13,7 +15,7 @@
 static struct {
 	const char *provider;		/* of the path */
 	unsigned setup_ms;
-} attempts[4];
+} attempts[8];
 static unsigned nattempts;
 static const char *busy;		/* the transport over which the server refuses first ... */
 static unsigned nbusy;			/* ... so many attempts, ... */
@@ -23,6 +25,7 @@ const struct fab_provider *__real_fab_provider_find(const char *name);
 const struct fab_provider *__wrap_fab_provider_find(const char *name);
 int __wrap_clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
 			 bool once, unsigned setup_ms, char err[CLT_FRONT_ERR]);
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
 
 /* Without an RDMA device, too. */
 const struct fab_provider *__wrap_fab_provider_find(const char *name)
@@ -97,6 +100,49 @@ static const char *transports(void)
 	return text;
 }
 
+static uint64_t naps[8];		/* in ms */
+static unsigned nnaps;
+
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+	cr_assert_lt(nnaps, ARRAY_SIZE(naps));
+	naps[nnaps++] = (uint64_t)wanted->tv_sec * 1000 + (uint64_t)wanted->tv_nsec / 1000000;
+	return 0;
+}
+
+/* Clients that were started together do not come back together: behind each attempt that met a busy
+ * server they wait longer, up to 4 s, and not all as long. */
+Test(clt_probe, naps_before_a_busy_server)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (unsigned i = 0; i < 50; i++) {
+		static struct clt_conf conf;
+		static struct clt_start start;
+		char err[CLT_FRONT_ERR];
+
+		begin(&conf, &start);
+		clt_conf_choose(&conf, fab_provider_find("tcp"));
+		conf.automatic = false;
+		nattempts = nnaps = 0;
+		busy = "tcp";
+		busy_r = CLT_BUSY;
+		nbusy = 7;
+		cr_assert_eq(clt_probe_connect(&start, "-probe", err), -ETIMEDOUT);
+		cr_assert_eq(nnaps, 7);
+		for (unsigned n = 0; n < nnaps; n++) {
+			uint64_t ms = MIN(250u << n, 4000u);
+
+			cr_assert(naps[n] >= ms / 2 && naps[n] <= ms, "nap %u: %" PRIu64, n,
+				  naps[n]);
+		}
+		least = MIN(least, naps[6]);
+		most = MAX(most, naps[6]);
+		clt_conf_fini(&conf);
+	}
+	cr_assert_gt(most, least + 500);
+}
+
 /* A server that is busy over RDMA is tried over RDMA again, and one without RDMA over tcp alone;
  * one at another limit, which the probe of another client may have filled, is tried again.  With
  * connect-timeout=forever the start does not wait. */
@@ -126,7 +172,7 @@ Test(clt_probe, busy_server)
 		begin(&conf, &start);
 		if (cases[i].forever)
 			conf.connect_timeout_ms = CLOCK_NEVER;
-		nattempts = 0;
+		nattempts = nnaps = 0;
 		busy = cases[i].over;
 		busy_r = cases[i].refusal;
 		nbusy = cases[i].n;

@@ -192,8 +192,6 @@ static void path_fail_msg(struct loop_msg *msg)
 		path->ops->down(path);
 		if (!was_up && !goes_on)
 			path->ops->failed(path, path->round ? path->round : err, cause);
-		if (!goes_on)
-			path->round = 0;
 	}
 	clt_path_step(path, CLT_PATH_EV_LOST);
 	/* User messages of this epoch end now. */
@@ -292,10 +290,12 @@ void clt_path_end_back_off(void *object)
 		unsigned shift = MIN(path->tries - 1, 6u);
 		bool alone = atomic_load(&path->att.io->state) != CLT_SESS_UP;
 
+		/* Those who come again at once push each other out at a server that is busy. */
 		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift,
-			 (uint64_t)(alone ? CLT_BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
+			 (uint64_t)(alone && !path->round ? CLT_BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
 		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
 	}
+	path->round = 0;
 	path->tries++;
 	ms = MAX(ms, path_held_ms(path));
 	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);

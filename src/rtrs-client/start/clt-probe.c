@@ -14,6 +14,7 @@
 #include "clt-start.h"
 #include "log.h"
 #include "process.h"
+#include "util.h"
 
 /* The start waits for up to this time until another session closes the export. */
 #define PROBE_HELD_MS 5000
@@ -21,6 +22,10 @@
 /* The start tries again for up to this time where too many paths connect at once: as long as a
  * server keeps a place for a path in set-up (--setup-timeout). */
 #define PROBE_BUSY_MS 30000
+
+#define PROBE_NAP_MS 1000
+#define PROBE_BUSY_FIRST_MS 250
+#define PROBE_BUSY_SHIFT_MAX 4u		/* 4 s */
 
 /* The same before a server at another of its limits: the probes of other clients, which start at
  * the same time, have places for a moment. */
@@ -150,11 +155,30 @@ static bool probe_again(const struct clt_conf *conf, int r, uint64_t ms)
 	return ms < limit;
 }
 
+/* How long the start waits behind attempt @n that met a busy server.  Those who come again at once,
+ * and at the same time, push each other out. */
+static uint64_t busy_ms(unsigned n)
+{
+	uint64_t ms = (uint64_t)PROBE_BUSY_FIRST_MS << MIN(n, PROBE_BUSY_SHIFT_MAX);
+	uint16_t rnd;
+
+	random_bytes(&rnd, sizeof(rnd));
+	return ms / 2 + ms / 2 * rnd / UINT16_MAX;
+}
+
+/* False: a signal has ended the nap. */
+static bool probe_nap(uint64_t ms)
+{
+	const struct timespec nap = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+
+	return nanosleep(&nap, NULL) == 0;
+}
+
 int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
 {
-	const struct timespec nap = { .tv_sec = 1 }, busy_nap = { .tv_nsec = 250000000 };
 	uint64_t start_ms = clock_now_ms();
 	bool tcp = !start->conf->automatic;
+	unsigned tries = 0;
 	int r;
 
 	do {
@@ -165,7 +189,7 @@ int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_
 		if (r != CLT_BUSY)
 			tcp = !start->conf->automatic;
 	} while (r < 0 && probe_again(start->conf, r, clock_now_ms() - start_ms) &&
-		 nanosleep(r == CLT_BUSY ? &busy_nap : &nap, NULL) == 0);
+		 probe_nap(r == CLT_BUSY ? busy_ms(tries++) : PROBE_NAP_MS));
 	return r;
 }
 
