@@ -419,6 +419,8 @@ class Runner:
 
     def is_same(self, m, since):
         """Has the compiler made the same of the file with @m, which is there @since?"""
+        if m.made.path.endswith('.h'):                  # it is in any file
+            return False
         built = [o for o in self.objects if os.stat(o).st_mtime_ns > since and
                  o.endswith(os.path.basename(m.made.path)[:-1] + 'o')]
         return bool(built) and all(self.compiled(o) == self.objects[o] for o in built)

@@ -95,6 +95,20 @@ Test(hist, what_was_added_can_be_taken_away)
 	cr_assert_eq(hist_total(&sum), 0);
 }
 
+Test(io_stat, counts_and_sums)
+{
+	struct io_stat stat = { 0 }, sum = { 0 };
+	const struct io_stat_count *all = &sum.op[IO_STAT_WRITE];
+
+	io_stat_count(&stat.op[IO_STAT_WRITE], 0, 512, 3);
+	io_stat_count(&stat.op[IO_STAT_WRITE], -5, 4096, 4);
+	io_stat_add(&sum, &stat, 2);
+	cr_assert_eq(counter_get(&all->count), 4);
+	cr_assert_eq(counter_get(&all->bytes), 1024);
+	cr_assert_eq(counter_get(&all->errors), 2);
+	cr_assert_eq(counter_get(&all->latency.sum_ns), 14);
+}
+
 Test(hist, sum_of_all_times)
 {
 	struct hist h = { 0 };
