@@ -65,9 +65,9 @@ Test(store_file_holder, holders_up_to_the_limit, .fini = end_all)
 {
 	static const unsigned counts[] = { PIDS_MAX - 1, PIDS_MAX, PIDS_MAX + 1, 4 * PIDS_MAX };
 	char who[128], ours[32];
+	int fd, next;
 	struct stat st;
 	pid_t pid;
-	int fd;
 
 	if (geteuid())
 		cr_skip_test("not root: no processes of other users");
@@ -78,6 +78,8 @@ Test(store_file_holder, holders_up_to_the_limit, .fini = end_all)
 		unlink(file);
 		cr_skip_test("/proc/locks has other numbers for files of /tmp");
 	}
+	next = dup(fd);
+	close(next);
 	for_each_case(n, counts) {
 		while (npids < *n)
 			another(NOBODY);
@@ -91,6 +93,7 @@ Test(store_file_holder, holders_up_to_the_limit, .fini = end_all)
 		kill(pids[--npids], SIGKILL);
 		waitpid(pids[npids], NULL, 0);
 	}
+	cr_assert_eq(dup(fd), next, "a file is left open");
 	unlink(file);
 	close(fd);
 }

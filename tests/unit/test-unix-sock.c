@@ -315,6 +315,16 @@ static int hold(const char *name, int flags, mode_t mode)
 	return fd;
 }
 
+/* Another file may have got the name of a lock, which is removed with its own name alone. */
+Test(unix_sock, lock_without_its_name)
+{
+	held = lock_file_take(AT_FDCWD, lock, LOCK_EX);
+	cr_assert_eq(unlink(lock), 0);
+	close(open(lock, O_CREAT | O_WRONLY, 0600));
+	lock_file_drop(held, AT_FDCWD, lock);
+	cr_assert_eq(unlink(lock), 0, "it was not ours to remove");
+}
+
 /* Whoever may open the directory may lock it. */
 Test(unix_sock, locked_directory_is_no_matter)
 {
