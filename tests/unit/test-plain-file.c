@@ -181,11 +181,18 @@ static void put(const char *path, const char *text)
 /* A file that the program keeps at a path is replaced and removed, and no other file. */
 Test(plain_file, what_is_of_others_stays)
 {
-	char path[] = "/tmp/test-plain-file.XXXXXX";
+	char path[] = "/tmp/test-plain-file.XXXXXX", new[sizeof(path) + 4];
 	struct plain_file_own own = { .path = path, .begin = "# HELP " };
 	int fd = mkstemp(path);
 
 	answers = true;
+	snprintf(new, sizeof(new), "%s.tmp", path);
+	put(new, "image");
+	cr_assert_eq(plain_file_own_write(&own, "# HELP ", 7, why, sizeof(why)), -EEXIST);
+	cr_assert(strstr(why, "its name with '.tmp' exists"), "%s", why);
+	cr_assert_eq(access(new, F_OK), 0);
+	/* As a run before has left it. */
+	put(new, "# HE");
 	cr_assert_eq(plain_file_own_write(&own, "# HELP a", 8, why, sizeof(why)), 0, "%s", why);
 	cr_assert_eq(plain_file_own_write(&own, "# HELP b", 8, why, sizeof(why)), 0, "%s", why);
 	/* Others write to this very file. */
