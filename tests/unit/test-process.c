@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "process.h"
 #include "unit.h"
 #include "worker.h"
@@ -127,15 +129,21 @@ Test(end, at_once) { check_end(ends_at_once, "s"); }
  * the daemon, and the end with it. */
 static pid_t begin(bool ready, int *fd)
 {
+	const int last = FD_SETSIZE - 1, first = STDERR_FILENO + 1;
 	pid_t pid, own;
+	int fds[2], to;
 	sigset_t set;
-	int fds[2];
 
 	cr_assert_eq(pipe(fds), 0);
 	pid = fork();
 	cr_assert(pid >= 0);
 	if (pid == 0) {
 		close(fds[0]);
+		/* What the caller has open is not the daemon's, unlike what it opens itself. */
+		to = fcntl(fds[1], F_DUPFD_CLOEXEC, 10);
+		dup2(fds[1], first);
+		dup2(fds[1], last);
+		daemon_log_init("test-process", LOG_LEVEL_INFO);
 		sigemptyset(&set);
 		sigaddset(&set, SIGINT);
 		sigprocmask(SIG_BLOCK, &set, NULL);
@@ -143,10 +151,13 @@ static pid_t begin(bool ready, int *fd)
 			_exit(3);
 		/* The test shall not wait for ever. */
 		alarm(60);
-		if (ready)
+		if (ready) {
 			daemon_ready();
+			if (fcntl(first, F_GETFD) >= 0 || fcntl(last, F_GETFD) >= 0)
+				_exit(5);
+		}
 		own = getpid();
-		if (write(fds[1], &own, sizeof(own)) != sizeof(own))
+		if (write(to, &own, sizeof(own)) != sizeof(own))
 			_exit(4);
 		for (;;)
 			pause();
@@ -201,6 +212,21 @@ Test(daemon, outlives_its_parent, .timeout = 30)
 	expect_end(fd);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert_eq(WTERMSIG(status), SIGKILL, "nothing else has ended the daemon");
+}
+
+Test(threads, why_there_are_no_more)
+{
+	struct rlimit limit;
+	char want[80];
+
+	cr_assert_eq(getrlimit(RLIMIT_NPROC, &limit), 0);
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)50000);
+	cr_assert_eq(setrlimit(RLIMIT_NPROC, &limit), 0);
+	snprintf(want, sizeof(want), "(RLIMIT_NPROC is %llu: raise it",
+		 (unsigned long long)limit.rlim_cur);
+	cr_assert(strstr(threads_strerror(-EAGAIN), want));
+	cr_assert(strstr(threads_strerror(-EMFILE), "(RLIMIT_NOFILE is "));
+	cr_assert_str_eq(threads_strerror(-ENOMEM), strerror(ENOMEM));
 }
 
 #define RESERVE_MAX 64u			/* clients, as process.c has it; a part of the limit: */
