@@ -30,6 +30,7 @@ static void setup(void)
 {
 	struct test_timer *all[] = { &a, &b, &c };
 
+	memset(&loop, 0xa5, sizeof(loop));
 	cr_assert_eq(loop_init(&loop), 0);
 	memset(trace, 0, sizeof(trace));
 	ntrace = 0;

@@ -79,9 +79,9 @@ int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *ar
 	*out = NULL;
 	if (!call)
 		return -ENOMEM;
-	*call = (struct aside){ .fn = fn, .left = left, .arg = arg, .since_ms = now_ms() };
-	pthread_mutex_init(&call->lock, NULL);
-	pthread_cond_init(&call->ended, NULL);
+	*call = (struct aside){ .fn = fn, .left = left, .arg = arg, .since_ms = now_ms(),
+				.lock = PTHREAD_MUTEX_INITIALIZER,
+				.ended = PTHREAD_COND_INITIALIZER };
 	rc = aside_start(call);
 	if (rc)
 		aside_free(call);

@@ -176,16 +176,18 @@ const char *who_text(uid_t uid, char buf[WHO_TEXT_LEN])
 
 const char *who_hides(const char *path, const char **dir)
 {
-	static const char *const dirs[][2] = {
+	static const struct {
+		const char *path, *setting;
+	} dirs[] = {
 		{ "/home/", "ProtectHome=" }, { "/root/", "ProtectHome=" },
 		{ "/run/user/", "ProtectHome=" }, { "/tmp/", "PrivateTmp=" },
 		{ "/var/tmp/", "PrivateTmp=" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		*dir = dirs[i][0];
+		*dir = dirs[i].path;
 		if (!strncmp(path, *dir, strlen(*dir)))
-			return dirs[i][1];
+			return dirs[i].setting;
 	}
 	return NULL;
 }
