@@ -400,3 +400,23 @@ protection_is "" suspend "info: requests over tcp: invalidate is suspend\$"
 protection_is always always "info: requests over tcp: invalidate is always: MW1\$"
 protection_is copy copy "info: write buffers .* \(--invalidate=copy\)\$"
 protection_is never never "info: write buffers .* \(--invalidate=never\)\$"
+
+# Too little memory: an answer is whole, or an error says so, and a line is never empty.
+[ "$SANITIZERS" = no ] && [ -z "${VALGRIND_TESTS-}" ] || exit 0
+many=()
+for i in {1..100}; do many+=("x$i=mem:1M"); done
+start_server --control "$tmp/many.sock" "${many[@]}"
+kib=600 whole=''
+while [ -z "$whole" ]; do
+	[ $((kib += 8)) -lt 8192 ] || fail "no answer with $kib KiB"
+	status=0
+	prlimit --data=$((kib * 1024)) "$rtrsctl" --json --socket "$tmp/many.sock" status \
+		>"$tmp/few" 2>&1 || status=$?
+	if grep -q '"x100"' "$tmp/few"; then
+		whole=1
+		is exports "$(with_json "print(len(a['exports']))" <"$tmp/few")" 100
+	else
+		[ $status -ne 0 ]
+		grep -q -E 'emory|cannot allocate|shared' "$tmp/few" || fail "$kib: $(cat "$tmp/few")"
+	fi
+done

@@ -98,7 +98,7 @@ int attach_list(bool json)
 	json_t *array = json ? json_array() : NULL;
 	char **names, err[256];
 	int n = attach_state_names(&names, err, sizeof(err)), r;
-	bool failed = n < 0;
+	bool failed = n < 0, whole = true;
 	struct item item;
 
 	if (!json && n > 0)
@@ -109,7 +109,7 @@ int attach_list(bool json)
 	for (int i = 0; i < n; i++) {
 		r = read_item(&item, names[i], err, sizeof(err));
 		if (r == 0 && json)
-			json_array_append_new(array, item_json(&item));
+			whole &= ctl_json_add(array, item_json(&item));
 		else if (r == 0)
 			print_item(&item);
 		else if (r != -ENOENT)
@@ -117,7 +117,9 @@ int attach_list(bool json)
 	}
 	if (n >= 0)
 		attach_state_names_free(names, n);
-	if (json) {
+	if (json && !whole) {
+		failed = fputs("rtrs-attach: out of memory\n", stderr) >= 0;
+	} else if (json) {
 		json_dumpf(array, stdout, JSON_INDENT(1));
 		putchar('\n');
 	}

@@ -60,15 +60,16 @@ static void gate_secrets_replaced(void)
 
 static json_t *gate_show(void)
 {
-	json_t *object = json_object(), *array = json_array();
+	json_t *object, *array = json_array();
 	char url[FAB_ADDR_STRLEN];
+	bool ok = true;
 
-	for (unsigned i = 0; i < listeners.n; i++)
-		json_array_append_new(array, ctl_json_text(gate_listen_url(&listeners, i, url)));
-	json_object_set_new(object, "listeners", array);
+	for (unsigned i = 0; ok && i < listeners.n; i++)
+		ok = ctl_json_add(array, ctl_json_text(gate_listen_url(&listeners, i, url)));
+	object = json_pack("{s:o}", "listeners", ctl_json_whole(array, ok));
 	if (options.tls)
-		json_object_set_new(object, "nbd",
-				    clt_secrets_json(options.tls, &options.tls_conf, NULL));
+		object = ctl_json_with(object, json_pack("{s:o}", "nbd", clt_secrets_json(
+					       options.tls, &options.tls_conf, NULL)));
 	return object;
 }
 

@@ -351,6 +351,7 @@ int main(int argc, char **argv)
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
 	signals_begin();
+	say_begin();
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
 		status = run_found(&ctx);

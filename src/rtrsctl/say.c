@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -54,6 +55,26 @@ int say_error(int status, const char *fmt, ...)
 			fprintf(stderr, "rtrsctl: %s\n", text_safe(line, safe, sizeof(safe)));
 	}
 	return check ? CHECK_UNKNOWN : status;
+}
+
+/* This error needs no memory. */
+static void *json_alloc(size_t n)
+{
+	void *p = malloc(n);
+
+	if (p || !n)
+		return p;
+	if (json)
+		puts("{\"ok\":false,\"error\":\"out of memory\"}");
+	else
+		fputs(check ? "RTRS UNKNOWN - out of memory\n" : "rtrsctl: out of memory\n",
+		      check ? stdout : stderr);
+	exit(check ? (int)CHECK_UNKNOWN : EXIT_FAILED);
+}
+
+void say_begin(void)
+{
+	json_set_alloc_funcs(json_alloc, free);
 }
 
 /* False: a shell would not take @name as it stands, or another program of @found has it, too. */

@@ -14,6 +14,9 @@
 struct ctx;
 struct found;
 
+/* From now on the process ends with an error where a JSON value finds no memory: what is printed is
+ * whole, and no caller need ask. */
+void say_begin(void);
 /* From now on write errors as JSON: {"ok":false,"error":TEXT}, a line of standard output.  Before
  * this call errors are lines of standard error. */
 void say_json(void);

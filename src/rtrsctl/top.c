@@ -57,7 +57,14 @@ static const enum top_kind kinds[] = {
 
 static bool utf8;
 
-/* Take the terminal.  0, or -1 with the reason in @err: the terminal cannot be used. */
+static void screen_end(void)
+{
+	if (!isendwin())
+		endwin();
+}
+
+/* Take the terminal, until the process ends.  0, or -1 with the reason in @err: the terminal cannot
+ * be used. */
 static int screen_begin(char *err, size_t errlen)
 {
 	const char *term = getenv("TERM");
@@ -69,6 +76,7 @@ static int screen_begin(char *err, size_t errlen)
 			 "\"rtrsctl --watch status\" needs none", term ? term : "");
 		return -1;
 	}
+	atexit(screen_end);
 	cbreak();
 	noecho();
 	keypad(stdscr, TRUE);
@@ -390,7 +398,7 @@ int top_run(const struct ctx *ctx)
 		watch_draw(&w);
 		next_ms = clock_now_ms() + interval_ms;
 	} while (watch_keys(&w, next_ms));
-	endwin();
+	screen_end();
 	top_rows_fini(&w.top);
 	json_decref(w.answers);
 	return EXIT_DONE;

@@ -409,17 +409,24 @@ static json_t *srv_json_secrets(const struct srv *srv)
 	return ctl_secrets_json(&secrets);
 }
 
-static void add_listener(void *array, const struct srv_listening *l)
+struct listed {
+	json_t *array;
+	bool ok;
+};
+
+static void add_listener(void *arg, const struct srv_listening *l)
 {
-	json_array_append_new(array, ctl_json_text(l->url));
+	struct listed *all = arg;
+
+	all->ok = all->ok && ctl_json_add(all->array, ctl_json_text(l->url));
 }
 
 static json_t *srv_json_listeners(const struct srv *srv)
 {
-	json_t *array = json_array();
+	struct listed all = { .array = json_array(), .ok = true };
 
-	srv_listen_each(srv, add_listener, array);
-	return array;
+	srv_listen_each(srv, add_listener, &all);
+	return ctl_json_whole(all.array, all.ok);
 }
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
