@@ -403,6 +403,18 @@ bad rtrs-bench 2 "tls-psk=.* and transport=rdma: $no_tls" --transport=rdma \
 	--tls-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 bad rtrs-bench 2 'there is no TLS over RDMA' --tls=require --tls-psk="$tmp/alice.psk" \
 	rdma://127.0.0.1:1 disk
+# A file and the line of it are named.
+printf '[server]\ntls-psk = %s\nlisten = rdma://127.0.0.1:0\n[export "x"]\npath = mem:1M\n' "$psk" \
+	>"$tmp/rdma.conf"
+expect_failure 2 "$tmp/rdma.conf:3: --listen=rdma://127.0.0.1:0 and --tls-psk: $no_tls" \
+	"$RTRS_SERVER" --config="$tmp/rdma.conf" --auth-psk="$psk" --auth=psk
+printf '%s\n' "tls-psk = $tmp/alice.psk" 'export = disk' 'server = rdma://127.0.0.1:1' \
+	>"$tmp/rdma.conf"
+bad nbdkit 1 "$tmp/rdma.conf:3: tls-psk=.* and server=rdma://127.0.0.1:1: $no_tls" \
+	config="$tmp/rdma.conf"
+printf '%s\n' 'export = disk' 'transport = rdma' "tls-psk = $tmp/alice.psk" \
+	'server = 127.0.0.1:1' >"$tmp/rdma.conf"
+bad nbdkit 1 "$tmp/rdma.conf:2: tls-psk=.* and transport=rdma: $no_tls" config="$tmp/rdma.conf"
 bad rtrs-psk 2 "NAME 'a:b': expected a name" a:b
 bad rtrs-psk 2 "NAME '': expected a name" ''
 [[ $("$top_builddir/rtrs-psk" x) =~ ^x:[0-9a-f]{64}$ ]]

@@ -65,6 +65,8 @@ static void took(void *arg, const char *where, const struct opt *row, const char
 	if (clt_conf_is_path(row) ? r->has_paths : is_given(conf, row, value))
 		return;
 	opt_read(row, conf, value, why, sizeof(why));
+	if (!strcmp(row->name, "transport"))
+		conf->transport_where = opt_texts_keep(&conf->texts, where);
 	if (conf->npaths > npaths)
 		conf->path_wheres[npaths] = opt_texts_keep(&conf->texts, where);
 }

@@ -215,14 +215,20 @@ static int complete_auth(struct clt_conf *conf, char **err)
 	return rc ? conf_error(exit_file_error(rc), err, "%s", why) : 0;
 }
 
-/* A path or transport @key=@value has no TLS, which is required. */
-static int no_tls(const struct clt_conf *conf, const char *key, const char *value, char **err)
+/* A path or transport @key=@value, of @where, "FILE:LINE" or NULL, has no TLS, which is
+ * required. */
+static int no_tls(const struct clt_conf *conf, const char *where, const char *key,
+		  const char *value, char **err)
 {
+	const char *colon = where ? ": " : "";
+
+	where = where ? where : "";
 	if (conf->tls_conf.asked)
-		return conf_error(-EINVAL, err, "tls=require and %s=%s: there is no TLS over RDMA",
-				  key, value);
-	return conf_error(-EINVAL, err, "tls-%s=%s and %s=%s: there is no TLS over RDMA: expected "
-			  "auth=require beside it, or tls=on",
+		return conf_error(-EINVAL, err,
+				  "%s%stls=require and %s=%s: there is no TLS over RDMA",
+				  where, colon, key, value);
+	return conf_error(-EINVAL, err, "%s%stls-%s=%s and %s=%s: there is no TLS over RDMA: "
+			  "expected auth=require beside it, or tls=on", where, colon,
 			  conf->tls_conf.psk ? "psk" : "certificates",
 			  conf->tls_conf.psk ? conf->tls_conf.psk : conf->tls_conf.certificates,
 			  key, value);
@@ -244,14 +250,15 @@ static int complete_tls(struct clt_conf *conf, char **err)
 		return 0;
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (!fab_addr_text_agrees(conf->path_texts[i], fab_provider_find("tcp")))
-			return no_tls(conf, key_of(conf, conf->path_texts[i]), conf->path_texts[i],
-				      err);
+			return no_tls(conf, conf->path_wheres[i],
+				      key_of(conf, conf->path_texts[i]), conf->path_texts[i], err);
 	}
 	if (conf->transport == CLT_TRANSPORT_AUTO)
 		conf->provider = fab_provider_find("tcp");
 	if (conf->provider == fab_provider_find("tcp"))
 		return 0;
-	return no_tls(conf, "transport", fab_provider_name(conf->provider), err);
+	return no_tls(conf, conf->transport_where, "transport",
+		      fab_provider_name(conf->provider), err);
 }
 
 /* Files that are read again later have absolute names: a daemon leaves its directory. */

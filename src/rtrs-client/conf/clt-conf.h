@@ -90,6 +90,7 @@ struct clt_conf {
 					 * longer */
 	/* server= and path=, and "FILE:LINE"; NULL: the command line */
 	const char *path_texts[CLT_CONF_PATHS_MAX], *path_wheres[CLT_CONF_PATHS_MAX];
+	const char *transport_where;		/* likewise, of transport= */
 	/* the parameters as they were set, those of a file not among them */
 	struct clt_conf_word {
 		const struct opt *row;

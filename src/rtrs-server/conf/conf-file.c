@@ -20,6 +20,7 @@
 
 struct conf_section {
 	struct srv_conf *conf;
+	unsigned nlisteners;		/* those before the line that is read */
 	/* [export "NAME"] */
 	char *name;
 	struct conf_export ex;
@@ -30,6 +31,16 @@ static void *begin_server(void *arg, const char *where, const char *title, char 
 	struct conf_section *s = arg;
 
 	return s->conf;
+}
+
+static void took_server(void *arg, const char *where, const struct opt *row, const char *value)
+{
+	struct conf_section *s = arg;
+	_cleanup_free_ char *text = fmt_new("%s: ", where);
+
+	for (; s->nlisteners < s->conf->nlisteners; s->nlisteners++)
+		s->conf->listeners[s->nlisteners].where =
+			text ? opt_texts_keep(&s->conf->texts, text) : NULL;
 }
 
 static void *begin_export(void *arg, const char *where, const char *title, char *why, size_t len)
@@ -69,6 +80,7 @@ static const char *const of_gateways[] = {
 
 static const struct opt_section sections[] = {
 	{ .name = "server", .table = &conf_options, .begin = begin_server,
+	  .took = took_server,
 	  .others = of_gateways, .others_are = GATEWAYS_ARE },
 	{ .name = "export", .titled = true, .table = &conf_export_options, .begin = begin_export,
 	  .end = end_export, .others = of_gateways, .others_are = GATEWAYS_ARE },
@@ -77,7 +89,7 @@ static const struct opt_section sections[] = {
 int conf_file_read(void *arg, const char *path, FILE *errors)
 {
 	struct srv_conf *conf = arg;
-	struct conf_section s = { .conf = conf };
+	struct conf_section s = { .conf = conf, .nlisteners = conf->nlisteners };
 	int rc = opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts, errors);
 
 	free(s.name);
@@ -86,7 +98,7 @@ int conf_file_read(void *arg, const char *path, FILE *errors)
 
 int conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len, FILE *errors)
 {
-	struct conf_section s = { .conf = conf };
+	struct conf_section s = { .conf = conf, .nlisteners = conf->nlisteners };
 	int rc = opt_file_parse(path, text, len, sections, ARRAY_SIZE(sections), &s, &conf->texts,
 				errors);
 

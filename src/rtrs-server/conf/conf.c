@@ -135,6 +135,11 @@ bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_con
 
 /* ---- options against each other ---- */
 
+static const char *where_of(const struct conf_listener *l)
+{
+	return l->where ? l->where : "";
+}
+
 /* There is no TLS over RDMA.  Keys for TLS mean that nobody gets in without a proof: a listener
  * there has to ask for another one.  A --tls=require of the user has no such listener. */
 static int check_without_tls(const struct srv_conf *conf, char *err, size_t len)
@@ -151,8 +156,8 @@ static int check_without_tls(const struct srv_conf *conf, char *err, size_t len)
 		if (fab_provider_has_tls(conf->listeners[i].addr.provider) ||
 		    (mode == AUTH_MODE_REQUIRE && !conf->tls.asked))
 			continue;
-		snprintf(err, len, "--listen=%s and --tls%s: there is no TLS over RDMA: expected "
-			 "%s--tls=on",
+		snprintf(err, len, "%s--listen=%s and --tls%s: there is no TLS over RDMA: expected "
+			 "%s--tls=on", where_of(&conf->listeners[i]),
 			 fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)),
 			 conf->tls.asked ? "=require" : conf->tls.psk ? "-psk" : "-certificates",
 			 conf->tls.asked ? "" : "--auth=require beside it, or ");
@@ -171,7 +176,8 @@ static int check_listeners(const struct srv_conf *conf, char *err, size_t len)
 
 		if (mode == AUTH_MODES || mode == AUTH_MODE_NONE)
 			continue;
-		snprintf(err, len, "--listen=%s,auth=%s: expected --auth-psk=FILE beside it",
+		snprintf(err, len, "%s--listen=%s,auth=%s: expected --auth-psk=FILE beside it",
+			 where_of(&conf->listeners[i]),
 			 fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)),
 			 auth_mode_names[mode]);
 		return -EINVAL;
