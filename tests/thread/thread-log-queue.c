@@ -133,13 +133,21 @@ static void test_late(void)
 	pthread_join(machine, NULL);
 }
 
+static bool let_go;
+
+static void left(pthread_t thread)
+{
+	let_go = !pthread_equal(thread, pthread_self());
+}
+
 /* Nobody reads at the end, either. */
 static void test_end(void)
 {
 	gated = true;
 	log_line(next);
 	sem_wait(&seen);
-	log_end(NULL);
+	log_end(left);
+	check(let_go);
 	log_line(next);
 }
 
@@ -155,7 +163,8 @@ int main(void)
 	test_blocked();
 	lines = 0;
 	run_threads(worker);
-	log_end(NULL);
+	log_end(left);
+	check(!let_go);
 	check(lines == CALLS * NTHREADS && lost == LOST);
 	check(log_begin() == 0);
 	test_late();
