@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "nbd-op.h"
+#include "relay.h"
 #include "sim-fiber.h"
 #include "world-gate.h"
 
@@ -72,6 +73,7 @@ static struct world *w;
 static struct world_client *clt;
 static struct world_gate *gate;
 static struct history *h;
+static unsigned naccounts;		/* of the session, without the gate's */
 
 /* ---- a run of the script ---- */
 
@@ -142,6 +144,7 @@ static void begin_on(const struct world_server_conf *server)
 {
 	w = world_serve(server);
 	clt = world_gate_client(w, &world_client_defaults);
+	naccounts = atomic_load(&world_client_clt(clt)->sess.io.naccounts);
 	gate = world_gate_start(clt, NBD_SERVER_MEMORY_MIN);
 	h = history_create(WORLD_DISK_SIZE / RNBD_SECTOR_SIZE);
 }
@@ -156,6 +159,7 @@ static void end(void)
 	const char *why;
 
 	world_gate_stop(gate);
+	CHECK(atomic_load(&world_client_clt(clt)->sess.io.naccounts) == naccounts);
 	/* The gate does not wait until its clients have read all. */
 	world_run_ms(w, 100);
 	why = history_check(h, sim_disk_content(world_disk(w)));
@@ -202,6 +206,7 @@ SIM_TEST(script)
 		run_whole(&conf);
 		sim_nbd_fini(&run.nbd);
 	}
+	CHECK(!world_traced(w, "export 'disk0': "));
 	end();
 }
 
@@ -315,11 +320,13 @@ SIM_TEST(loss_while_stopping)
 /* FUA of a server without FUA is a FLUSH behind the write: a write that failed stays failed. */
 SIM_TEST(failed_fua)
 {
-	static const struct { enum nbd_cmd cmd; enum rnbd_io_op op; } cases[] = {
-		{ NBD_CMD_WRITE, RNBD_OP_WRITE },
-		{ NBD_CMD_WRITE_ZEROES, RNBD_OP_WRITE_ZEROES },
-		{ NBD_CMD_TRIM, RNBD_OP_DISCARD },
+	static const struct { enum nbd_cmd cmd; enum rnbd_io_op op; const char *log; } cases[] = {
+		{ NBD_CMD_WRITE, RNBD_OP_WRITE, "'disk0': write of 4096 bytes at 0: No space" },
+		{ NBD_CMD_WRITE_ZEROES, RNBD_OP_WRITE_ZEROES, "'disk0': zero of 4096 bytes" },
+		{ NBD_CMD_TRIM, RNBD_OP_DISCARD, "'disk0': trim of 4096 bytes" },
 	};
+	struct sim_nbd_req fast = { .cmd = NBD_CMD_WRITE_ZEROES, .len = 4096,
+				    .flags = NBD_CMD_FLAG_FAST_ZERO | NBD_CMD_FLAG_NO_HOLE };
 	static uint8_t buf[4096];
 	struct sim_nbd nbd;
 
@@ -334,9 +341,35 @@ SIM_TEST(failed_fua)
 		sim_nbd_start(&nbd, &req);
 		world_run_ms(w, 1000);
 		CHECK(req.fate == SIM_NBD_ANSWERED && req.status == -ENOSPC);
+		CHECK(world_traced(w, cases[i].log));
 	}
+	/* Zeroes that are to be written are not fast. */
+	CHECK(nbd.flags & NBD_FLAG_SEND_FAST_ZERO);
+	sim_nbd_start(&nbd, &fast);
+	world_run_ms(w, 10);
+	CHECK(fast.fate == SIM_NBD_ANSWERED && fast.status == -EOPNOTSUPP);
 	sim_nbd_disc(&nbd);
 	CHECK(sim_run_until(sim_nbd_over, &nbd, PATIENCE_MS));
 	end();
 	sim_nbd_fini(&nbd);
+}
+
+/* A relay that is read-only says so of each export. */
+SIM_TEST(readonly)
+{
+	static struct clt_conf conf = { .server = "srv" };
+	static struct nbd_export export;
+	struct relay relay;
+	void *handle;
+
+	begin();
+	for (unsigned ro = 0; ro < 2; ro++) {
+		relay_init(&relay, NULL, world_client_clt(clt), &conf, ro);
+		handle = relay_handle_create(&relay, world_client_handle(clt)->dev);
+		CHECK(!strcmp(relay_mode(handle), ro ? "ro" : "rw"));
+		relay_backend.info(handle, &export);
+		CHECK(!(export.flags & NBD_FLAG_READ_ONLY) == !ro);
+		relay_handle_destroy(handle);
+	}
+	end();
 }
