@@ -42,7 +42,6 @@ static void words_init(struct words *w, const struct opt_table *table)
 				*letter++ = ':';
 		}
 	}
-	*letter = '\0';
 }
 
 static const struct opt *row_of(const struct opt_table *table, int opt)
@@ -63,7 +62,7 @@ const char *opt_suggest(const struct opt_table *table, unsigned holds, const cha
 	unsigned n = 0;
 
 	for (unsigned p = 0; (part = opt_part(table, p)); p++) {
-		for (unsigned i = 0; i < part->n && n < OPT_ROWS_MAX; i++) {
+		for (unsigned i = 0; i < part->n; i++) {
 			if (part->rows[i].holds & holds)
 				names[n++] = opt_name(&part->rows[i], holds);
 		}
