@@ -104,6 +104,9 @@ done
 wait_until "the file of metrics" test -s "$tmp/server.prom"
 is "names in the file" "$(grep -o '^# TYPE [a-z_]*' "$tmp/server.prom")" \
 	"$(grep -o '^# TYPE [a-z_]*' "$tmp/text")"
+# node_exporter drops a sample that another file has, too.
+must_fail grep -v -e '^#' -e '{process="server"' "$tmp/server.prom"
+must_fail grep process= "$tmp/text"
 
 # Each is in the manual.
 grep -o '^# TYPE [a-z_]*' "$tmp/text" | while read -r _ _ name; do

@@ -371,10 +371,10 @@ Test(metric_http, file)
 {
 	wanted_file = file;
 	on_loop(run_open);
-	wait_for_file("\nx 7\n");
+	wait_for_file("\nx{process=\"m\"} 7\n");
 	/* The worker's answer has come. */
 	value = 8;
-	while (!file_has("\nx 8\n"))
+	while (!file_has("\nx{process=\"m\"} 8\n"))
 		pass_time(METRIC_FILE_INTERVAL_MS);
 	cr_assert_eq(warnings, 0);
 	finish();
@@ -390,7 +390,7 @@ Test(metric_http, file_that_cannot_be_written)
 	for (unsigned i = 0; i < 10; i++)
 		pass_time(METRIC_FILE_INTERVAL_MS);
 	cr_assert_eq(rmdir(file), 0);
-	while (!file_has("\nx 7\n"))
+	while (!file_has("\nx{process=\"m\"} 7\n"))
 		pass_time(METRIC_FILE_INTERVAL_MS);
 	cr_assert_eq(warnings, 1, "a failure is told %d times", warnings);
 	finish();

@@ -32,12 +32,14 @@ static void read_times(struct metric_out *out, const void *program)
 	metric_hist(out, METRIC_LABELS({ "name", p->name }), &p->times);
 }
 
+static const char *process;		/* of the next text */
+
 /* The text of the single row @row, for the caller to free. */
 static char *text_of(const struct metric *row, const struct program *p, enum metric_format format)
 {
 	const struct metric_table table = { row, 1 };
 	size_t len;
-	char *text = metric_text(&table, p, format, &len);
+	char *text = metric_text(&table, p, format, process, &len);
 
 	cr_assert_not_null(text);
 	cr_assert_eq(len, strlen(text));
@@ -69,6 +71,29 @@ Test(metric, counters_have_the_name_of_their_format)
 		    "# UNIT x_sent_bytes bytes\n"
 		    "x_sent_bytes_total 18446744073709551615\n"
 		    "# EOF\n");
+}
+
+/* In each sample, with labels and without. */
+Test(metric, names_its_process)
+{
+	static void (*const reads[])(struct metric_out *out, const void *program) = {
+		read_plain, read_labelled, read_times,
+	};
+	static const unsigned samples[] = { 1, 2, 25 };
+	const struct program p = { .name = "d" };
+
+	process = "disk \"a\"";
+	for (unsigned i = 0; i < ARRAY_SIZE(reads); i++) {
+		const struct metric row = { .name = "x", .type = METRIC_GAUGE, .help = "X.",
+					    .read = reads[i] };
+		char *text = text_of(&row, &p, METRIC_PROMETHEUS), *at = text;
+		unsigned n = 0;
+
+		while ((at = strstr(at, "{process=\"disk \\\"a\\\"\"")) && at++)
+			n++;
+		cr_assert_eq(n, samples[i], "%u: %s", i, text);
+		free(text);
+	}
 }
 
 Test(metric, infos_are_gauges_for_prometheus)

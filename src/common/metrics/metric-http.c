@@ -155,7 +155,8 @@ static enum MHD_Result serve_metrics(struct metric_http *http, struct MHD_Connec
 	enum metric_format format = metric_accept(MHD_lookup_connection_value(
 		con, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT));
 	size_t len;
-	char *text = metric_text(http->source->table, http->source->program, format, &len);
+	char *text = metric_text(http->source->table, http->source->program, format, NULL,
+				 &len);
 
 	return answer(con, MHD_HTTP_OK, metric_content_type(format), text, len, no_header);
 }

@@ -22,6 +22,7 @@
 struct metric_out {
 	FILE *f;
 	enum metric_format format;
+	const char *process;		/* the first label of each sample; NULL: none */
 	const struct metric *row;
 };
 
@@ -115,15 +116,21 @@ static void put_label(FILE *f, const struct metric_label *label)
 	fputc('"', f);
 }
 
-/* Print all of @labels and the open bracket in front.  Returns what is to stand before the next
- * label. */
-static const char *put_labels(FILE *f, const struct metric_label *labels)
+/* Print metric_out.process and all of @labels, and the open bracket in front.  Returns what is to
+ * stand before the next label. */
+static const char *put_labels(const struct metric_out *out, const struct metric_label *labels)
 {
+	const struct metric_label process = { "process", out->process };
 	const char *before = "{";
 
+	if (out->process) {
+		fputs(before, out->f);
+		put_label(out->f, &process);
+		before = ",";
+	}
 	for (; labels && labels->name; labels++) {
-		fputs(before, f);
-		put_label(f, labels);
+		fputs(before, out->f);
+		put_label(out->f, labels);
 		before = ",";
 	}
 	return before;
@@ -133,7 +140,7 @@ static void put_name(const struct metric_out *out, const char *suffix,
 		     const struct metric_label *labels)
 {
 	fprintf(out->f, "%s%s", out->row->name, suffix);
-	if (*put_labels(out->f, labels) == ',')
+	if (*put_labels(out, labels) == ',')
 		fputc('}', out->f);
 	fputc(' ', out->f);
 }
@@ -152,7 +159,7 @@ static void put_bucket(const struct metric_out *out, const struct metric_label *
 	FILE *f = out->f;
 
 	fprintf(f, "%s_bucket", out->row->name);
-	fprintf(f, "%sle=\"", put_labels(f, labels));
+	fprintf(f, "%sle=\"", put_labels(out, labels));
 	if (below_ns == UINT64_MAX)
 		fputs("+Inf", f);
 	else
@@ -218,9 +225,9 @@ static void put_row(struct metric_out *out)
 }
 
 char *metric_text(const struct metric_table *table, const void *program, enum metric_format format,
-		  size_t *len)
+		  const char *process, size_t *len)
 {
-	struct metric_out out = { .format = format };
+	struct metric_out out = { .format = format, .process = process };
 	char *text = NULL;
 	bool failed;
 

@@ -97,9 +97,9 @@ uint64_t metric_time_ns(void);
 const struct metric *metric_row(const struct metric_out *out);
 
 /* The text of all rows of @table in @format, of *@len bytes, for the caller to free.  NULL: no
- * memory. */
+ * memory.  Each sample has the label process=@process, if that is not NULL. */
 char *metric_text(const struct metric_table *table, const void *program, enum metric_format format,
-		  size_t *len);
+		  const char *process, size_t *len);
 /* The value of the header Content-Type for @format. */
 const char *metric_content_type(enum metric_format format);
 

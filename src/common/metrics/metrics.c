@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct metric_file {
 	struct loop *loop;
 	struct plain_file_own own;	/* the worker's while it has the job, but for @path */
 	const struct metric_source *source;
+	char process[NAME_MAX + 1];	/* the name of the file, without ".prom" */
 	enum metric_file_state state;
 	bool written;			/* there is a file of this program, or may be soon */
 	int told;			/* the last failure, which the log has; 0: none */
@@ -155,7 +157,8 @@ static void file_write(struct loop_timer *timer)
 
 	f->state = METRIC_FILE_WRITING;
 	snprintf(f->why, sizeof(f->why), "out of memory");
-	f->text = metric_text(f->source->table, f->source->program, METRIC_PROMETHEUS, &f->len);
+	f->text = metric_text(f->source->table, f->source->program, METRIC_PROMETHEUS, f->process,
+			      &f->len);
 	if (f->text)
 		rc = file_job(f, write_work, write_done);
 	if (rc)
@@ -163,6 +166,18 @@ static void file_write(struct loop_timer *timer)
 }
 
 /* ---- for the owner ---- */
+
+/* Prometheus' node_exporter takes the files of a directory as one text, and drops a sample that it
+ * has had from another file: so each sample says which file it is from. */
+static void name_process(struct metric_file *f, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t len = strlen(name);
+
+	if (len > 5 && !strcmp(name + len - 5, ".prom"))
+		len -= 5;
+	snprintf(f->process, sizeof(f->process), "%.*s", (int)len, name);
+}
 
 /* Initialise @f, which writes nothing yet, and needs no end before metric_file_start().  @path and
  * @source outlive @f. */
@@ -174,6 +189,8 @@ static void metric_file_init(struct metric_file *f, struct loop *loop, const cha
 		.own = { .path = path, .begin = "# HELP " },
 		.source = source,
 	};
+	if (path)
+		name_process(f, path);
 	loop_timer_init(&f->timer, file_write);
 	loop_task_init(&f->stop_task, file_stopped);
 }
