@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <config.h>
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -504,6 +505,7 @@ Test(opt_file, too_much)
 	struct all all = { 0 };
 	char told[256] = "";
 	FILE *errors = fmemopen(told, sizeof(told), "w"), *f = fopen(path, "w");
+	size_t before = mallinfo2().hblkhd;
 
 	fputs("[server]\ndepth = 3\n", f);
 	for (size_t n = 19; n < OPT_FILE_MAX; n++)
@@ -511,6 +513,7 @@ Test(opt_file, too_much)
 	fclose(f);
 	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 0);
 	cr_assert_eq(all.server.depth, 3);
+	cr_assert_eq(mallinfo2().hblkhd, before, "the text is freed");
 	f = fopen(path, "a");
 	fputc('\n', f);
 	fclose(f);
@@ -520,6 +523,18 @@ Test(opt_file, too_much)
 	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), -EINVAL);
 	fclose(errors);
 	cr_assert(strstr(told, ": expected at most 16777216 bytes\n"), "%s", told);
+}
+
+Test(opt_file, save_without_a_directory)
+{
+	char *saved = opt_dir_saved("/nowhere/conf"), err[256], want[256];
+
+	snprintf(want, sizeof(want), "%s: cannot make its directory: No such file or directory: "
+		 "the user of this program has to own the directory, and a unit has to find it "
+		 "when it starts: install -d -o %u /nowhere/conf.d", saved, (unsigned)geteuid());
+	cr_assert_eq(opt_dir_save(saved, "#", 1, err, sizeof(err)), -ENOENT);
+	cr_assert_str_eq(err, want);
+	free(saved);
 }
 
 /* ---- absolute names ---- */
