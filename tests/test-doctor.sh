@@ -105,9 +105,20 @@ says "^bad  $file: image: disk=$tmp/empty: is empty: give it a size"
 truncate -s 513 "$tmp/empty"
 doctor 2 "$file"
 says "^bad  $file: image: disk=$tmp/empty: has 513 bytes, .*: round it up: truncate -s %512 FILE\$"
-conf 'listen = tcp://192.0.2.9:0' "$tmp/disk"
+conf 'listen = tcp://0.0.0.0:0' "$tmp/disk"
 doctor 1 "$file"
 says "^warn $file: configuration: .* without --allow: every host"
+# An address of another machine, and directories that are not there.
+conf 'listen = tcp://192.0.2.9:1234,auth=none' "$tmp/disk"
+"$rtrsctl" doctor "$file" >"$tmp/doctor" 2>&1 || [ $? -eq 2 ]
+says "^bad  $file: listen: tcp://192.0.2.9:1234: no interface of this machine has the address: "
+conf "listen = tcp://127.0.0.1:1234
+state-dir = $tmp/no-state
+metrics-file = $tmp/disk/rtrs.prom" "$tmp/disk"
+"$rtrsctl" doctor "$file" >"$tmp/doctor" 2>&1 || [ $? -eq 2 ]
+says "^ok   $file: listen: tcp://127.0.0.1:1234: this machine has the address"
+says "^bad  $file: directory: state-dir=$tmp/no-state: No such file or directory: create it, or"
+says "^bad  $file: directory: metrics-file=$tmp/disk/: Not a directory: "
 # An export that is read alone needs no right to write; further files are part of it.
 mkdir "$file.d"
 printf '[export "two"]\npath = %s\nmode = ro\n' "$tmp/two" >"$file.d/two.conf"
@@ -422,6 +433,17 @@ says "^bad  $of: key: auth-psk=own-keys: No such file"
 says "^bad  $of: configuration: .*own-keys.*No such file"
 (cd / && unit_is User=root Group=root ActiveState=inactive WorkingDirectory="!$tmp/work")
 says "^ok   $of: key: auth-psk=own-keys: 1 key"
+# One that nobody can enter, that of a user who has no directory, and one that may be missing.
+unit_is User=root Group=root ActiveState=inactive WorkingDirectory="$tmp/disk"
+says "^bad  $of: directory: WorkingDirectory=$tmp/disk of rtrs-server.service: $tmp/disk: Not a dir"
+unit_is User=nobody Group=root ActiveState=inactive WorkingDirectory='~'
+says "^bad  $of: directory: WorkingDirectory=~ of rtrs-server.service: /nonexistent: No such file"
+unit_is User=root Group=root ActiveState=inactive WorkingDirectory="!$tmp/none"
+must_fail grep ': directory: ' "$tmp/doctor"
+chmod 700 "$tmp/work"
+conf "state-dir = $tmp/work" /root/home.img
+unit_is ActiveState=inactive
+says "^bad  $of: directory: state-dir=$tmp/work: Permission denied: user 1 .daemon. may not write"
 conf "auth-psk = $tmp/keys" /root/home.img
 as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 # make distcheck may configure a directory below one that is for root alone.

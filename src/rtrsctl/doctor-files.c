@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -12,11 +13,14 @@
 
 #include "answer.h"
 #include "check.h"
+#include "cleanup.h"
 #include "doctor.h"
 #include "names.h"
+#include "number.h"
 #include "secrets.h"
 #include "state.h"
 #include "text.h"
+#include "util.h"
 
 #define DAY_S 86400
 #define CREDENTIALS "/run/credentials/"
@@ -143,6 +147,28 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 	return CHECK_OK;
 }
 
+/* ---- directories ---- */
+
+static enum check_level look_at_directory(const void *arg, char *text, size_t len)
+{
+	const struct need *need = arg;
+	char user[WHO_TEXT_LEN];
+	struct stat st;
+
+	who_text(need->user, user);
+	if (stat(need->path, &st))
+		say_closed(need, errno, text, len);
+	else if (!S_ISDIR(st.st_mode))
+		snprintf(text, len, "is no directory");
+	else if (!faccessat(AT_FDCWD, need->path, W_OK | X_OK, AT_EACCESS))
+		return snprintf(text, len, "%s may write to it", user), CHECK_OK;
+	else if (errno == EACCES)
+		snprintf(text, len, "%s: %s may not write to it: chown it", strerror(errno), user);
+	else
+		snprintf(text, len, "%s", strerror(errno));
+	return CHECK_CRITICAL;
+}
+
 /* ---- a program's ---- */
 
 static void look_as_user(struct doctor *doctor, const struct doctor_subject *s,
@@ -249,6 +275,31 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 	}
 }
 
+/* The directories in which the program of @s makes files of its own. */
+static void look_at_directories(struct doctor *doctor, const struct doctor_subject *s)
+{
+	struct need need = { .user = s->user.uid, .access = NEED_WRITE };
+	const char *path;
+	size_t at = 0;
+
+	while ((path = doctor_conf_next(&s->conf, "state-dir", &at, NULL))) {
+		need.path = path;
+		if (strcmp(path, "none"))
+			look_as_user(doctor, s, look_at_directory, &need, "directory", "state-dir");
+	}
+	at = 0;
+	while ((path = doctor_conf_next(&s->conf, "metrics-file", &at, NULL))) {
+		const char *slash = strrchr(path, '/');
+		_cleanup_free_ char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) :
+						   strdup(".");
+
+		need.path = dir;
+		if (dir)
+			look_as_user(doctor, s, look_at_directory, &need, "directory",
+				     "metrics-file");
+	}
+}
+
 static void look_at_configured(struct doctor *doctor, const struct doctor_subject *s)
 {
 	const char *export, *path, *mode;
@@ -265,6 +316,7 @@ static void look_at_configured(struct doctor *doctor, const struct doctor_subjec
 		mode = doctor_conf_of(&s->conf, export, "mode");
 		look_at_export(doctor, s, export, path, mode && !strcmp(mode, "ro"));
 	}
+	look_at_directories(doctor, s);
 }
 
 void doctor_subject_files(struct doctor *doctor, const struct doctor_subject *s)

@@ -274,10 +274,59 @@ static void look_at_configured(struct doctor *doctor, const struct doctor_subjec
 			    "the file names no server: expected server=HOST or path=HOST");
 }
 
+/* ---- where a server listens ---- */
+
+/* 0; or -errno: the kernel lets nobody listen at @addr, whatever the port. */
+static int try_address(const struct fab_addr *addr)
+{
+	_cleanup_close_ int fd = socket(addr->ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage ss = addr->ss;
+
+	if (ss.ss_family == AF_INET)
+		((struct sockaddr_in *)&ss)->sin_port = 0;
+	else
+		((struct sockaddr_in6 *)&ss)->sin6_port = 0;
+	return fd < 0 || bind(fd, (struct sockaddr *)&ss, addr->len) ? -errno : 0;
+}
+
+/* A name, and an address with a scope, is for the start. */
+static void look_at_listener(struct doctor *doctor, const char *value)
+{
+	_cleanup_free_ char *text = strndup(value, strcspn(value, ","));
+	struct fab_addr addr;
+	char why[256];
+	int rc;
+
+	if (!text || fab_addr_text_is_unix(text) ||
+	    fab_addr_parse_text(text, fab_provider_find("tcp"), 0, &addr, why, sizeof(why)) ||
+	    !addr.len)
+		return;
+	rc = try_address(&addr);
+	if (rc == -EADDRNOTAVAIL)
+		doctor_note(doctor, CHECK_CRITICAL, "listen",
+			    "%s: no interface of this machine has the address: correct it, or set "
+			    "the interface up (ip addr)", text);
+	else if (rc)
+		doctor_note(doctor, CHECK_CRITICAL, "listen", "%s: %s", text, strerror(-rc));
+	else
+		doctor_note(doctor, CHECK_OK, "listen", "%s: this machine has the address", text);
+}
+
+static void look_at_listeners(struct doctor *doctor, const struct doctor_subject *s)
+{
+	const char *value;
+	size_t at = 0;
+
+	while ((value = doctor_conf_next(&s->conf, "listen", &at, NULL)))
+		look_at_listener(doctor, value);
+}
+
 void doctor_subject_paths(struct doctor *doctor, const struct doctor_subject *s)
 {
 	if (s->answer)
 		look_at_running(doctor, s);
 	else if (s->kind == SUBJECT_GATEWAY)
 		look_at_configured(doctor, s);
+	else
+		look_at_listeners(doctor, s);
 }

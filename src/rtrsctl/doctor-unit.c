@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include <dirent.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,10 +149,13 @@ const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path)
 	return !strcmp(home, "yes") || !strcmp(home, "tmpfs") ? by : NULL;
 }
 
-const char *doctor_unit_directory(const struct doctor_unit *unit)
+const char *doctor_unit_directory(const struct doctor_unit *unit, uid_t user)
 {
 	const char *dir = doctor_unit_value(unit, "WorkingDirectory");
+	const struct passwd *pw = strstr(dir, "~") ? getpwuid(user) : NULL;
 
+	if (pw && !strcmp(dir + strspn(dir, "!-"), "~"))
+		return pw->pw_dir;
 	dir += strspn(dir, "!-");	/* it may be missing */
 	return *dir == '/' ? dir : "/";
 }

@@ -98,11 +98,40 @@ static int enter(const struct doctor_subject *s)
 
 	snprintf(dir, sizeof(dir), "/proc/%ld/cwd", s->pid);
 	if (here >= 0 && (s->pid || s->unit.values) &&
-	    !chdir(s->pid ? dir : doctor_unit_directory(&s->unit)))
+	    (!chdir(s->pid ? dir : doctor_unit_directory(&s->unit, s->user.uid)) ||
+	     (!s->pid && !chdir("/"))))
 		return here;
 	if (here >= 0)
 		close(here);
 	return -1;
+}
+
+static enum check_level look_at_directory(const void *dir, char *text, size_t len)
+{
+	struct stat st;
+	int rc = stat(dir, &st) ? -errno : !S_ISDIR(st.st_mode) ? -ENOTDIR :
+		 faccessat(AT_FDCWD, dir, X_OK, AT_EACCESS) ? -errno : 0;
+
+	if (rc)
+		snprintf(text, len, "%s", strerror(-rc));
+	return rc ? CHECK_CRITICAL : CHECK_OK;
+}
+
+/* A unit without its directory does not start, unless WorkingDirectory= lets it be missing. */
+static void note_directory(struct doctor *doctor, const struct doctor_subject *s)
+{
+	const char *asked = doctor_unit_value(&s->unit, "WorkingDirectory"), *dir;
+	enum check_level level = CHECK_WARNING;
+	char text[1024];
+
+	if (s->pid || !*asked || strchr("!-", *asked))
+		return;
+	dir = doctor_unit_directory(&s->unit, s->user.uid);
+	if (!doctor_look_as(&s->user, look_at_directory, dir, &level, text, sizeof(text)))
+		level = CHECK_WARNING;
+	if (level != CHECK_OK)
+		doctor_note(doctor, level, "directory", "WorkingDirectory=%s of %s: %s: %s: create "
+			    "it, or let its user enter it", asked, s->unit.name, dir, text);
 }
 
 static void leave(int here)
@@ -123,6 +152,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 	doctor_subject_unit(doctor, s);
 	note_unseen(doctor, s);
 	note_user(doctor, s);
+	note_directory(doctor, s);
 	here = enter(s);
 	doctor_subject_versions(doctor, s);
 	doctor_subject_limits(doctor, s);

@@ -106,8 +106,8 @@ const char *doctor_unit_value(const struct doctor_unit *unit, const char *proper
 bool doctor_unit_is(const struct doctor_unit *unit, const char *property, const char *value);
 /* What hides @path of the machine from the unit: "ProtectHome=", "PrivateTmp="; NULL: nothing. */
 const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path);
-/* The directory in which the unit starts its program. */
-const char *doctor_unit_directory(const struct doctor_unit *unit);
+/* The directory in which the unit starts its program, as @user. */
+const char *doctor_unit_directory(const struct doctor_unit *unit, uid_t user);
 /* True if the unit may open the block device @path. */
 bool doctor_unit_may_open(const struct doctor_unit *unit, const char *path);
 void doctor_unit_free(struct doctor_unit *unit);
@@ -160,11 +160,12 @@ void doctor_subject_unit(struct doctor *doctor, const struct doctor_subject *s);
 void doctor_subject_versions(struct doctor *doctor, const struct doctor_subject *s);
 /* Limits of the process, or of the unit (doctor-process.c). */
 void doctor_subject_limits(struct doctor *doctor, const struct doctor_subject *s);
-/* Keys, certificates and images, as the user of @s sees them (doctor-files.c). */
+/* Keys, certificates, images and directories, as the user of @s sees them (doctor-files.c). */
 void doctor_subject_files(struct doctor *doctor, const struct doctor_subject *s);
 /* The configuration, by --check of its program as the user of @s (doctor-conf.c). */
 void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s);
-/* Paths and their MTU; of one that does not run whether its servers listen (doctor-path.c). */
+/* Paths and their MTU; of one that does not run whether its servers listen, and
+ * whether the machine has the addresses of a server (doctor-path.c). */
 void doctor_subject_paths(struct doctor *doctor, const struct doctor_subject *s);
 
 #endif
