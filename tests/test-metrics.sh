@@ -125,16 +125,17 @@ wait_line "$server_log" "cannot write metrics to '$tmp/none/m.prom': No such fil
 stop_process "$server_pid"
 [ ! -e "$tmp/metrics.sock" ] || fail "the socket outlives the server"
 
-# What others have put at the name of the new file is removed, or else not opened: neither metrics
+# What others have put at the name of the new file is neither removed nor opened: neither metrics
 # nor SIGTERM wait for a FIFO.
 mkfifo "$tmp/fifo.prom.tmp"
-start_server --metrics-file "$tmp/fifo.prom" "disk=$tmp/disk"
-wait_until "the file instead of a FIFO" test -s "$tmp/fifo.prom"
-stop_process "$server_pid"
 mkdir "$tmp/dir.prom.tmp"
-start_server --metrics-file "$tmp/dir.prom" "disk=$tmp/disk"
-wait_line "$server_log" "cannot write metrics to '$tmp/dir.prom': File exists"
-stop_process "$server_pid"
+for name in fifo dir; do
+	start_server --metrics-file "$tmp/$name.prom" "disk=$tmp/disk"
+	wait_line "$server_log" "cannot write metrics to '$tmp/$name.prom': its name with '.tmp' \
+exists and is no regular file"
+	stop_process "$server_pid"
+	[ -e "$tmp/$name.prom.tmp" ]
+done
 
 # A typo names an image, a link to one, a device, or the image beside the new file: none of them is
 # lost.  What an end before has left is replaced, and what others have put there meanwhile stays.

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -184,6 +185,8 @@ Test(plain_file, what_is_of_others_stays)
 	char path[] = "/tmp/test-plain-file.XXXXXX", new[sizeof(path) + 4];
 	struct plain_file_own own = { .path = path, .begin = "# HELP " };
 	int fd = mkstemp(path);
+	char tmp[64];
+	struct stat st;
 
 	answers = true;
 	snprintf(new, sizeof(new), "%s.tmp", path);
@@ -201,6 +204,21 @@ Test(plain_file, what_is_of_others_stays)
 	cr_assert(strstr(why, "does not begin with '# HELP '"), "%s", why);
 	cr_assert_eq(plain_file_own_remove(&own, why, sizeof(why)), 0, "%s", why);
 	cr_assert_eq(access(path, F_OK), 0);
+	/* Nor is what somebody has at the name of the new file. */
+	snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+	unlink(path);
+	for (unsigned i = 0; i < 5; i++) {
+		cr_assert_eq(i == 0 ? symlink("/", tmp) : i == 1 ? mkfifo(tmp, 0600) :
+			     i == 2 ? mkdir(tmp, 0700) : i == 3 ? symlink("none", tmp) : 0, 0);
+		if (i == 4)
+			put(tmp, "image");
+		cr_assert_eq(plain_file_own_write(&own, "# HELP c", 8, why, sizeof(why)), -EEXIST);
+		cr_assert(strstr(why, i == 4 ? "'.tmp' exists and does not begin with" :
+				 "'.tmp' exists and is no regular file"), "%s", why);
+		cr_assert(i == 4 || plain_file_write(path, "x", 1, why, sizeof(why)) == -EEXIST);
+		cr_assert_eq(lstat(tmp, &st), 0, "%u", i);
+		cr_assert_eq(remove(tmp), 0);
+	}
 	/* A part of a text, which a call that was left may have written. */
 	answers = false;
 	cr_assert_eq(plain_file_own_write(&own, "# HELP d", 8, why, sizeof(why)), -ETIMEDOUT);

@@ -322,23 +322,33 @@ static bool may_remove(const struct task *task)
 		begins_well(task, task->path));
 }
 
-/* Remove what a run before has left at @name. */
+/* Remove what a run before has left at @name: a regular file. */
 static int make_way(struct task *task, const char *name)
 {
 	struct stat st;
+	int rc = 0;
 
-	if (task->own.begin && !lstat(name, &st) && S_ISREG(st.st_mode) &&
-	    !begins_well(task, name)) {
+	if (lstat(name, &st) < 0)
+		rc = -errno;
+	else if (!S_ISREG(st.st_mode))
+		return refuse(task, -EEXIST, "its name with '" NEW_SUFFIX "' exists and is no "
+			      "regular file");
+	else if (task->own.begin && !begins_well(task, name))
+		rc = -errno;
+	else if (unlink(name) < 0)
+		rc = -errno;
+	if (!rc || rc == -ENOENT)
+		return 0;
+	if (rc == -EEXIST)
 		snprintf(task->why, sizeof(task->why), "its name with '" NEW_SUFFIX "' exists and "
 			 "does not begin with '%s'", task->own.begin);
-		return -EEXIST;
-	}
-	unlink(name);
-	return 0;
+	else
+		snprintf(task->why, sizeof(task->why), "its name with '" NEW_SUFFIX "': %s",
+			 fds_strerror(rc));
+	return rc;
 }
 
-/* Write the text to a new file at @name, behind make_way().  A file of another user, which this one
- * may not remove, stays, and is never opened: a FIFO would block. */
+/* Write the text to a new file at @name, behind make_way(). */
 static int write_new(struct task *task, const char *name)
 {
 	struct stat st;
