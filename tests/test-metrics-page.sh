@@ -74,6 +74,10 @@ answer["exports"].append(dict(answer["exports"][0], id=99, name="slow", waiting_
 paths = answer["sessions"][0]["paths"]
 for state in "standby", "back-off", "lingering", "gone":
     paths.append(dict(paths[0], name="p-" + state, state=state))
+sess = answer["sessions"][0]
+answer["sessions"] += [dict(sess, name="-", identity="psk:s-setup"),
+                       dict(sess, name="s-past", paths=paths[-1:], devices=[]),
+                       dict(sess, name="s-kept", paths=[], devices=[{}])]
 json.dump(answer, sys.stdout)
 END
 /usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$tmp/site" 0 \
@@ -88,6 +92,8 @@ shows '<td>slow</td><td>8 MiB</td><td>rw</td><td class="bad">waits 7 s</td>'
 shows '<td class="path">p-standby</td><td class="good">standby</td>'
 shows '<td class="path">p-back-off</td><td class="bad">back-off'
 must_fail grep -E 'p-(lingering|gone)' "$tmp/page"
+shows '<tr><td>s-kept</td><td class="good">up</td>'
+must_fail grep -E 's-(setup|past)' "$tmp/page"
 
 page "$(url "$gateway_log")"
 shows '<h1 id="program">rtrs-nbd</h1>'
