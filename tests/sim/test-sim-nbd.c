@@ -354,6 +354,22 @@ SIM_TEST(failed_fua)
 	sim_nbd_fini(&nbd);
 }
 
+/* The server does not have the export. */
+SIM_TEST(refused)
+{
+	struct sim_nbd_conf conf = sim_nbd_defaults;
+	struct sim_nbd nbd;
+
+	begin();
+	conf.export_name = "other";
+	world_gate_connect(gate, &nbd, &conf);
+	world_run_ms(w, 1000);
+	CHECK(nbd.refused == NBD_REP_ERR_UNKNOWN);
+	sim_nbd_excuse(&nbd);
+	end();
+	sim_nbd_fini(&nbd);
+}
+
 /* A relay that is read-only says so of each export. */
 SIM_TEST(readonly)
 {
