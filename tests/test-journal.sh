@@ -81,7 +81,8 @@ write_conf "allow = uid:$(id -u)" "${full[@]}" "${grows[@]}"
 SERVER_PREFIX="sh $tmp/service.sh" start_server --config "$tmp/conf" --control "$tmp/control" \
 	--state-dir "$tmp/state"
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
-entry STARTED PRIORITY=6 SYSLOG_IDENTIFIER=rtrs-server
+version=$(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' "$top_builddir/config.h")
+entry STARTED PRIORITY=6 SYSLOG_IDENTIFIER=rtrs-server "MESSAGE=ready, version $version"
 entry EXPORT_ADDED EXPORT=full
 must_fail grep -q -e ready "$server_log"
 
@@ -113,9 +114,9 @@ PY
 entry DEVICE_OPENED SESSION=gw EXPORT=full "PEER=$server_path" MODE=rw
 entry IO_FAILED EXPORT=full PRIORITY=3
 entry DEVICE_CLOSED SESSION=gw EXPORT=full
-must_fail nbdinfo "nbd+unix:///none?socket=$sock"
-entry OPEN_REFUSED SESSION=gw EXPORT=none SYSLOG_IDENTIFIER=rtrs-server REASON=missing MODE=rw
-entry OPEN_REFUSED EXPORT=none SYSLOG_IDENTIFIER=rtrs-nbd
+must_fail nbdinfo "nbd+unix:///none%0A?socket=$sock"
+entry OPEN_REFUSED SESSION=gw EXPORT=none? SYSLOG_IDENTIFIER=rtrs-server REASON=missing MODE=rw
+entry OPEN_REFUSED EXPORT=none? SYSLOG_IDENTIFIER=rtrs-nbd
 
 # Changes.
 truncate -s 16M "$tmp/grows"
@@ -176,10 +177,15 @@ stop_server "$server_pid"
 entry STOPPING
 entry PATH_FAILED SESSION=gw "PEER=$path"
 
-# A stream of another process is no journal.
-JOURNAL_STREAM=1:1 start_server --listen "unix:$tmp/other.sock" "d=mem:1M"
-wait_line "$server_log" 'rtrs-server: info: ready'
-stop_server "$server_pid"
+# A stream of another process is no journal, nor is a file with its number on another device.
+cat >"$tmp/other.sh" <<'SH'
+JOURNAL_STREAM=$(stat -L -c 1%d:%i /proc/self/fd/2) exec "$@"
+SH
+for other in "env JOURNAL_STREAM=1:1" "sh $tmp/other.sh"; do
+	SERVER_PREFIX=$other start_server --listen "unix:$tmp/other.sock" "d=mem:1M"
+	wait_line "$server_log" 'rtrs-server: info: ready'
+	stop_server "$server_pid"
+done
 
 # Who has a name is called by it: who came, what was opened for what, what was refused and why.
 umask 077
@@ -206,3 +212,4 @@ cleanup_fn stop_daemon $first
 entry DEVICE_OPENED SESSION=s3 EXPORT=one IDENTITY=psk:gw2 MODE=ro
 must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s3 "127.0.0.1:$server_port" one
 entry PATH_FAILED IDENTITY=psk:gw2
+must_fail grep -E '\|[A-Z_]+=\|' "$tmp/entries"
