@@ -99,8 +99,8 @@ static void read_part(struct changes_call *queued)
 {
 	struct change_call *call = change_call_of(queued);
 	char *before = queued->part ? call->mistakes : NULL;
-	size_t len = 0;
 	FILE *errors;
+	size_t len;
 
 	if (!queued->part) {
 		free(call->mistakes);
