@@ -7,7 +7,7 @@ failed=''
 if [ $# -eq 0 ]; then
 	for file in "$here"/*.sh; do
 		case ${file##*/} in
-		run.sh | common.sh) ;;
+		run.sh | common.sh | guest.sh) ;;
 		*) set -- "$@" "$(basename "$file" .sh)" ;;
 		esac
 	done
