@@ -37,6 +37,7 @@ for line in listen=tcp://nosuch.invalid:7777 allow=uid:nosuchuser; do
 	printf '%s\n' '[server]' "$line" '[export "disk"]' 'path = mem:1M' >"${line%%=*}.conf"
 done
 
+too_long=/$(printf %0107d 0)
 for way in '' --check; do
 	# What may come later, in a file as on the command line.
 	not_now 'nosuch.invalid' "$RTRS_SERVER" --config=listen.conf $way
@@ -53,7 +54,18 @@ for way in '' --check; do
 	done
 	mistake 'line 1: expected a key' "$RTRS_SERVER" --config=bad-key.conf --control none $way
 	mistake 'ca-cert.pem' "${server[@]}" --tls-certificates=empty.d disk=mem:1M $way
+	for option in --control= --metrics=unix:; do
+		mistake "${option%%=*}.*1 to 107 bytes" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 \
+			$option"$too_long" disk=mem:1M $way
+	done
+	for option in --unix= control= metrics=unix:; do
+		mistake "${option%%=*}.*1 to 107 bytes" "$RTRS_NBD" -f server=127.0.0.1:1 \
+			$option"$too_long" $way
+	done
+	mistake 'control.*1 to 107 bytes' "$top_builddir/rtrs-attach" 127.0.0.1:1/disk \
+		control="$too_long" $way
 done
+"$RTRS_NBD" --check -f server=127.0.0.1:1 --unix="${too_long%?}"
 mistake "'--threds=3'" "$RTRS_SERVER" --threds=3
 # What nobody can read is not done.
 if [ -w /dev/full ]; then

@@ -17,6 +17,7 @@
 #include "number.h"
 #include "opt-rows.h"
 #include "process.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
@@ -33,7 +34,7 @@ static void set_memory(const void *conf, void *program)
 
 static const struct opt rows[] = {
 	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
-	  .of = "a path, or -", .holds = IN_FILE,
+	  .of = "a path, or -", .call = unix_sock_check, .holds = IN_FILE,
 	  .help = "listen on a unix socket (-: a private one)" },
 	{ .name = "ipaddr", .letter = 'i', .type = OPT_TEXT, FIELD(address), .arg = "ADDR",
 	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = IN_FILE,

@@ -115,7 +115,7 @@ static void print_commands(FILE *out)
 
 static const struct opt rows[] = {
 	{ .name = "socket", .type = OPT_TEXT, FIELD(socket), .arg = "PATH",
-	  .of = "the path of a control socket", .holds = OPT_AT_START,
+	  .of = "the path of a control socket", .call = unix_sock_check, .holds = OPT_AT_START,
 	  .help = "the program's control socket" },
 	{ .name = "server", .type = OPT_FLAG, FIELD(wanted.server), .holds = OPT_AT_START,
 	  .help = "only programs that are rtrs-server" },

@@ -167,15 +167,21 @@ err_close:
 	return rc;
 }
 
+int unix_sock_check(void *conf, const char *path, char *why, size_t len)
+{
+	if (*path && strlen(path) < PATH_SIZE)
+		return 0;
+	return fmt_error(-EINVAL, why, len, "expected a path of 1 to %zu bytes", PATH_SIZE - 1);
+}
+
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen)
 {
-	char name[PATH_SIZE + sizeof(LOCK_SUFFIX)];
+	char name[PATH_SIZE + sizeof(LOCK_SUFFIX)], why[64];
 	int lock, rc;
 
-	if (!*path || strlen(path) >= PATH_SIZE)
-		return fmt_error(-ENAMETOOLONG, err, errlen,
-				 "'%s': expected a path of 1 to %zu bytes", path, PATH_SIZE - 1);
+	if (unix_sock_check(NULL, path, why, sizeof(why)))
+		return fmt_error(-ENAMETOOLONG, err, errlen, "'%s': %s", path, why);
 	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, path);
 	lock = name_lock(name);
 	if (lock == -EWOULDBLOCK) {

@@ -20,6 +20,10 @@ struct unix_sock {
 	ino_t ino;
 };
 
+/* opt.call: does @path, which is not empty, fit in the address of a socket?  0, or -EINVAL with the
+ * limit in @why.  Any thread. */
+int unix_sock_check(void *conf, const char *path, char *why, size_t len);
+
 /* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket at
  * @path where no process listens any more is replaced.  Returns 0: give @sock to
  * unix_sock_remove() and close its descriptor; or -errno, with the reason in @err:

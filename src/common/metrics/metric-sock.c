@@ -91,7 +91,8 @@ int metric_sock_check(void *conf, const char *text, char *why, size_t len)
 	int r;
 
 	if (path)
-		return *path == '/' ? 0 : not_an_address(why, len);
+		return *path == '/' ? unix_sock_check(conf, path, why, len) :
+				      not_an_address(why, len);
 	r = parse_tcp(text, &ai, why, len);
 	if (r == 0)
 		freeaddrinfo(ai);

@@ -18,7 +18,8 @@ struct metric_sock {
 	char url[128];
 };
 
-/* opt.call: check the form of @text.  0, or -EINVAL with the expected form in @why. */
+/* opt.call: check the form of @text, and the length of a path.  0, or -EINVAL with what is expected
+ * in @why. */
 int metric_sock_check(void *conf, const char *text, char *why, size_t len);
 /* Listen at @text.  A unix socket has mode 0660 less the umask.  0: metric_sock_close(),
  * metric_sock_leave() or metric_http_open() takes @sock; or -errno with address and reason in

@@ -113,7 +113,7 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 	if (*value != '/' && strcmp(value, "none"))
 		return fmt_error(-EINVAL, why, len, "expected an absolute path, or none");
 	conf->control = value;
-	return 0;
+	return unix_sock_check(conf, value, why, len);
 }
 
 static int set_metrics_file(void *arg, const char *value, char *why, size_t len)

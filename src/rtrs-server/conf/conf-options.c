@@ -13,6 +13,7 @@
 #include "rtrs-proto.h"
 #include "number.h"
 #include "opt-rows.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define CONF_THREADS_MAX 256
@@ -257,7 +258,7 @@ static const struct opt rows[] = {
 	  .shown = "/run/nbdkit-rtrs",
 	  .help = "records for the next server" },
 	{ .name = "control", .type = OPT_TEXT, FIELD(control.path), .arg = "PATH|none",
-	  .of = "a path", .special = "none", ASKED(control.asked),
+	  .of = "a path", .special = "none", .call = unix_sock_check, ASKED(control.asked),
 	  .holds = IN_FILE, .shown = "in the same directory",
 	  .help = "socket for rtrsctl" },
 	{ .group = "Metrics", OPT_ROW_METRICS(struct srv_conf) },
