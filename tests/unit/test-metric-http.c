@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ static const char *wanted_file;
 static _Atomic(uint64_t) now_ms = 1000;
 static _Atomic(uint64_t) value = 7;
 static atomic_int warnings;
+static unsigned before;			/* open files */
 
 uint64_t clock_now_ms(void)
 {
@@ -104,12 +106,22 @@ static void count_warnings(enum log_level level, const char *line)
 	warnings += level <= LOG_LEVEL_WARN;
 }
 
+static unsigned open_files(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 64; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
 static void setup(void)
 {
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "unix:%s/sock", dir);
 	snprintf(file, sizeof(file), "%s/m.prom", dir);
 	log_init(count_warnings, LOG_LEVEL_INFO);
+	before = open_files();
 	cr_assert_eq(loop_poll_create("metrics", &loop), 0);
 }
 
@@ -338,6 +350,12 @@ Test(metric_http, garbage)
 	finish();
 }
 
+static void run_unlink(struct loop_call *call)
+{
+	metrics_unlink(metrics);
+	loop_call_end(call);
+}
+
 /* The end cuts clients off: finish() finds neither a socket nor a file. */
 Test(metric_http, end_with_clients)
 {
@@ -345,6 +363,8 @@ Test(metric_http, end_with_clients)
 	for (unsigned i = 0; i < 5; i++)
 		say(client(), "GET /metr");
 	pass_time(0);
+	on_loop(run_unlink);
+	cr_assert(access(path + 5, F_OK), "the name goes first");
 	finish();
 }
 
@@ -378,6 +398,7 @@ Test(metric_http, file)
 		pass_time(METRIC_FILE_INTERVAL_MS);
 	cr_assert_eq(warnings, 0);
 	finish();
+	cr_assert_eq(open_files(), before, "one is left open");
 }
 
 Test(metric_http, file_that_cannot_be_written)
@@ -435,6 +456,11 @@ Test(metric_sock, tells_where_it_listens)
 	snprintf(port, sizeof(port), "127.0.0.1:%ld", strtol(a.url + 17, NULL, 10));
 	cr_assert_eq(metric_sock_listen(&b, port, err, sizeof(err)), -EADDRINUSE);
 	cr_assert_not_null(strstr(err, port), "%s", err);
+	cr_assert_eq(metric_sock_listen(&b, "1:2:3", err, sizeof(err)), -EINVAL);
+	cr_assert(strstr(err, "'1:2:3': expected "), "%s", err);
+	close(0);
+	cr_assert_eq(metric_sock_listen(&b, "0", err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(b.fd, 0);
 	metric_sock_close(&b);
 	metric_sock_close(&a);
 	metric_sock_close(&a);

@@ -248,6 +248,9 @@ Test(metric, accept)
 		{ "application/openmetrics-text;q=0.1, */*", METRIC_PROMETHEUS },
 		{ "application/openmetrics-text-x, x/application/openmetrics-text",
 		  METRIC_PROMETHEUS },
+		/* types of the same length */
+		{ "x-plication/openmetrics-text", METRIC_PROMETHEUS },
+		{ "application/openmetrics-tex2", METRIC_PROMETHEUS },
 		{ "application/openmetrics-text;q=nonsense", METRIC_PROMETHEUS },
 		{ ",;,/;q,q=1;application/openmetrics-text,;q=,", METRIC_PROMETHEUS },
 	};
