@@ -38,6 +38,12 @@ Test(export_mem, is_a_disk)
 
 	rig_attach();
 	cr_assert_eq(export_size(ex), SIZE);
+	cr_assert_str_eq(ex->kind, "mem");
+	cr_assert_str_eq(ex->kind_text, "memory");
+	cr_assert_eq(ex->geometry.max_discard_sectors, ex->geometry.max_write_zeroes_sectors);
+	cr_assert_gt(ex->geometry.max_discard_sectors, 0);
+	cr_assert_eq(ex->geometry.discard_granularity, 4096);
+	cr_assert_eq(ex->geometry.physical_block_size, 4096);
 	check_all(ex);
 	srandom(1);
 	for (unsigned i = 0; i < 400; i++) {
