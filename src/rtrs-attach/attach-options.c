@@ -159,11 +159,25 @@ void attach_options_defaults(struct clt_conf *conf)
 	o->queues = MIN(MAX(machine()->cpus / 2, 1u), QUEUES_DEFAULT);
 }
 
+/* Fit what was not given: --queues to connections= that were given, else these to the queues. */
+static void fit_queues(struct attach_options *o)
+{
+	struct clt_conf *conf = &o->session;
+	bool given = clt_conf_given(conf, "connections");
+
+	if (given && !opt_given(&attach_options, conf->own_given, "queues"))
+		o->queues = MIN(o->queues, conf->sess.connections);
+	/* Small requests and large ones in each queue. */
+	if (!given)
+		conf->sess.connections = MAX(conf->sess.connections, 2 * o->queues);
+	conf->sess.nloops = o->queues;
+}
+
 int attach_options_complete(struct clt_conf *conf, char *why, size_t len)
 {
 	struct attach_options *o = container_of(conf, struct attach_options, session);
 
-	conf->sess.nloops = o->queues;
+	fit_queues(o);
 	if (conf->sess.connections < o->queues) {
 		snprintf(why, len, "connections=%u with --queues=%u: expected a connection for "
 			 "each queue, connections=%u or more", conf->sess.connections, o->queues,

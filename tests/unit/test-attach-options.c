@@ -88,6 +88,10 @@ Test(attach_options, queues)
 	cr_assert_eq(o.session.sess.nloops, 3);
 	cr_assert_eq(o.depth, 16);
 	cr_assert_eq(parse("127.0.0.1/disk --queues=3 connections=2"), 2);
+	cr_assert_eq(parse("127.0.0.1/disk --queues=5"), -1);
+	cr_assert_eq(o.session.sess.connections, 10, "small requests and large ones in each");
+	cr_assert_eq(parse("127.0.0.1/disk connections=1"), -1);
+	cr_assert(o.session.sess.nloops == 1 && o.session.sess.connections == 1);
 	cr_assert_eq(parse("127.0.0.1/disk"), -1);
 	cr_assert(o.session.sess.nloops >= 1 && o.session.sess.nloops <= 4);
 	cr_assert_eq(o.depth, 64);
