@@ -62,8 +62,8 @@ for way in '' --check; do
 		mistake "${option%%=*}.*1 to 107 bytes" "$RTRS_NBD" -f server=127.0.0.1:1 \
 			$option"$too_long" $way
 	done
-	mistake 'control.*1 to 107 bytes' "$top_builddir/rtrs-attach" 127.0.0.1:1/disk \
-		control="$too_long" $way
+	[ ! -x "$RTRS_ATTACH" ] || mistake 'control.*1 to 107 bytes' "$RTRS_ATTACH" \
+		127.0.0.1:1/disk control="$too_long" $way
 done
 "$RTRS_NBD" --check -f server=127.0.0.1:1 --unix="${too_long%?}"
 mistake "'--threds=3'" "$RTRS_SERVER" --threds=3
