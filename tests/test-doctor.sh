@@ -117,8 +117,14 @@ state-dir = $tmp/no-state
 metrics-file = $tmp/disk/rtrs.prom" "$tmp/disk"
 "$rtrsctl" doctor "$file" >"$tmp/doctor" 2>&1 || [ $? -eq 2 ]
 says "^ok   $file: listen: tcp://127.0.0.1:1234: this machine has the address"
-says "^bad  $file: directory: state-dir=$tmp/no-state: No such file or directory: create it, or"
+says "^ok   $file: directory: state-dir=$tmp/no-state: user [0-9]+ .*may make it\$"
 says "^bad  $file: directory: metrics-file=$tmp/disk/: Not a directory: "
+conf "listen = tcp://127.0.0.1:1234
+state-dir = $tmp/no/state
+metrics-file = $tmp/no/rtrs.prom" "$tmp/disk"
+"$rtrsctl" doctor "$file" >"$tmp/doctor" 2>&1 || [ $? -eq 2 ]
+says "^bad  $file: directory: state-dir=$tmp/no/state: No such file or directory: create it, or"
+says "^warn $file: directory: metrics-file=$tmp/no/: No such file or directory: create it, or"
 # An export that is read alone needs no right to write; further files are part of it.
 mkdir "$file.d"
 printf '[export "two"]\npath = %s\nmode = ro\n' "$tmp/two" >"$file.d/two.conf"

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct need {
 	uid_t user;
 	enum { NEED_READ, NEED_WRITE } access;
 	bool server;			/* certificates of a server, or of a client */
+	bool made;			/* a directory that the program makes in its parent */
 };
 
 /* ---- rights ---- */
@@ -152,13 +154,21 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 static enum check_level look_at_directory(const void *arg, char *text, size_t len)
 {
 	const struct need *need = arg;
+	_cleanup_free_ char *copy = strdup(need->path);
 	char user[WHO_TEXT_LEN];
 	struct stat st;
+	int err = stat(need->path, &st) ? errno : 0;
 
 	who_text(need->user, user);
-	if (stat(need->path, &st))
-		say_closed(need, errno, text, len);
-	else if (!S_ISDIR(st.st_mode))
+	if (err == ENOENT && need->made && copy &&
+	    !faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS))
+		return snprintf(text, len, "%s may make it", user), CHECK_OK;
+	if (err) {
+		say_closed(need, err, text, len);
+		/* It is no reason not to start, and a RuntimeDirectory= comes and goes. */
+		return err == ENOENT && !need->made ? CHECK_WARNING : CHECK_CRITICAL;
+	}
+	if (!S_ISDIR(st.st_mode))
 		snprintf(text, len, "is no directory");
 	else if (!faccessat(AT_FDCWD, need->path, W_OK | X_OK, AT_EACCESS))
 		return snprintf(text, len, "%s may write to it", user), CHECK_OK;
@@ -278,7 +288,7 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 /* The directories in which the program of @s makes files of its own. */
 static void look_at_directories(struct doctor *doctor, const struct doctor_subject *s)
 {
-	struct need need = { .user = s->user.uid, .access = NEED_WRITE };
+	struct need need = { .user = s->user.uid, .access = NEED_WRITE, .made = true };
 	const char *path;
 	size_t at = 0;
 
@@ -288,6 +298,7 @@ static void look_at_directories(struct doctor *doctor, const struct doctor_subje
 			look_as_user(doctor, s, look_at_directory, &need, "directory", "state-dir");
 	}
 	at = 0;
+	need.made = false;
 	while ((path = doctor_conf_next(&s->conf, "metrics-file", &at, NULL))) {
 		const char *slash = strrchr(path, '/');
 		_cleanup_free_ char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) :
