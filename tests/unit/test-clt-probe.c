@@ -101,13 +101,34 @@ static const char *transports(void)
 }
 
 static uint64_t naps[8];		/* in ms */
-static unsigned nnaps;
+static unsigned nnaps, last_nap = ARRAY_SIZE(naps);	/* a signal ends the last one */
 
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 {
 	cr_assert_lt(nnaps, ARRAY_SIZE(naps));
 	naps[nnaps++] = (uint64_t)wanted->tv_sec * 1000 + (uint64_t)wanted->tv_nsec / 1000000;
-	return 0;
+	return nnaps < last_nap ? 0 : -1;
+}
+
+/* No attempt begins behind connect-timeout. */
+Test(clt_probe, naps_within_the_time)
+{
+	static struct clt_conf conf;
+	static struct clt_start start;
+	char err[CLT_FRONT_ERR];
+
+	begin(&conf, &start);
+	clt_conf_choose(&conf, fab_provider_find("tcp"));
+	conf.automatic = false;
+	conf.connect_timeout_ms = 700;
+	busy = "tcp";
+	busy_r = CLT_BUSY;
+	nbusy = last_nap = 7;
+	cr_assert_eq(clt_probe_connect(&start, "-probe", err), CLT_BUSY);
+	cr_assert_eq(nnaps, 7);
+	for (unsigned n = 0; n < nnaps; n++)
+		cr_assert_leq(naps[n], 700);
+	clt_conf_fini(&conf);
 }
 
 /* Clients that were started together do not come back together: behind each attempt that met a busy

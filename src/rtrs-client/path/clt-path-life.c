@@ -256,6 +256,7 @@ static void path_stand_by(void *object)
 
 	loop_timer_cancel(&path->setup_timer);
 	path->fails = 0;
+	path->round = 0;
 	clt_names_good(&path->names, &path->dst);
 	path->ops->standby(path);
 	path->tell_up = false;
@@ -276,6 +277,7 @@ static void path_up(void *object)
 	loop_timer_cancel(&path->setup_timer);
 	path->up_since_ms = clock_now_ms();
 	path->fails = 0;
+	path->round = 0;
 	clt_names_good(&path->names, &path->dst);
 	path->ops->up(path);
 	path->tell_up = false;

@@ -140,19 +140,19 @@ static bool is_away(int r)
 	       r == -ENOMEM || r == CLT_BUSY;
 }
 
-/* True if the server is to be tried again @ms after the start, because of @r.  With
- * connect-timeout=forever the session that lasts does that. */
-static bool probe_again(const struct clt_conf *conf, int r, uint64_t ms)
+/* For how long the server is to be tried again, @ms after the start, because of @r; 0: no more.
+ * With connect-timeout=forever the session that lasts does that. */
+static uint64_t probe_left_ms(const struct clt_conf *conf, int r, uint64_t ms)
 {
 	uint64_t limit = conf->connect_timeout_ms;
 
 	if (limit == CLOCK_NEVER || !is_away(r))
-		return false;
+		return 0;
 	if (!limit && r == CLT_BUSY)
 		limit = PROBE_BUSY_MS;
 	else if (!limit && r == -ENOMEM)
 		limit = PROBE_FULL_MS;
-	return ms < limit;
+	return limit > ms ? limit - ms : 0;
 }
 
 /* How long the start waits behind attempt @n that met a busy server.  Those who come again at once,
@@ -176,7 +176,7 @@ static bool probe_nap(uint64_t ms)
 
 int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_FRONT_ERR])
 {
-	uint64_t start_ms = clock_now_ms();
+	uint64_t start_ms = clock_now_ms(), left_ms;
 	bool tcp = !start->conf->automatic;
 	unsigned tries = 0;
 	int r;
@@ -188,8 +188,9 @@ int clt_probe_connect(struct clt_start *start, const char *suffix, char err[CLT_
 			r = probe_auto(start, suffix, &tcp, err);
 		if (r != CLT_BUSY)
 			tcp = !start->conf->automatic;
-	} while (r < 0 && probe_again(start->conf, r, clock_now_ms() - start_ms) &&
-		 probe_nap(r == CLT_BUSY ? busy_ms(tries++) : PROBE_NAP_MS));
+		left_ms = r < 0 ? probe_left_ms(start->conf, r, clock_now_ms() - start_ms) : 0;
+	} while (left_ms &&
+		 probe_nap(MIN(left_ms, r == CLT_BUSY ? busy_ms(tries++) : PROBE_NAP_MS)));
 	return r;
 }
 
