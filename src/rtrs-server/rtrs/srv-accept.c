@@ -452,6 +452,8 @@ bool srv_accept_forget(struct srv *srv, struct fab_conn *conn)
 			continue;
 		list_del(&p->link);
 		fab_conn_destroy(conn);
+		if (*p->who.key)
+			srv_pass_attempt_over(srv, p->who.conn_key);
 		accept_unpark(srv, p);
 		park_rearm(srv);
 		return true;
