@@ -201,6 +201,9 @@ void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted)
 	SWAP(conf->by_name, wanted->by_name);
 	SWAP(conf->listeners, wanted->listeners);
 	SWAP(conf->nlisteners, wanted->nlisteners);
+	/* They are texts of @wanted, which goes. */
+	for (unsigned i = 0; i < conf->nlisteners; i++)
+		conf->listeners[i].where = NULL;
 	SWAP(conf->allow, wanted->allow);
 	SWAP(conf->nallow, wanted->nallow);
 	conf->log_level = wanted->log_level;

@@ -62,7 +62,8 @@ struct conf_export {
 struct conf_listener {
 	struct fab_addr addr;		/* with its provider; port 0: any free port */
 	enum auth_mode auth;		/* AUTH_MODES: as .auth of the configuration */
-	const char *where;		/* "FILE:LINE: "; NULL: the command line, or nobody asked */
+	/* "FILE:LINE: ", until conf_adopt(); NULL: the command line, or nobody asked */
+	const char *where;
 	bool first;			/* of the addresses of one --listen */
 	bool one_of;			/* these are several, of which a machine may lack some */
 	bool missing;			/* this one is lacked: a reload tries again */
