@@ -98,7 +98,7 @@ int attach_list(bool json)
 	json_t *array = json ? json_array() : NULL;
 	char **names, err[256];
 	int n = attach_state_names(&names, err, sizeof(err)), r;
-	bool failed = n < 0, whole = true;
+	bool failed = n < 0, whole = !json || array;
 	struct item item;
 
 	if (!json && n > 0)
@@ -120,7 +120,7 @@ int attach_list(bool json)
 	if (json && !whole) {
 		failed = fputs("rtrs-attach: out of memory\n", stderr) >= 0;
 	} else if (json) {
-		json_dumpf(array, stdout, JSON_INDENT(1));
+		failed |= json_dumpf(array, stdout, JSON_INDENT(1)) < 0;
 		putchar('\n');
 	}
 	json_decref(array);
