@@ -21,7 +21,7 @@ head -c 1M /dev/urandom >data
 for rate in 0 100; do
 	echo "BLOCK_STATUS fails: $rate%"
 	nbdkit -U /tmp/$rate -P pid --filter=error file data error-extents=EIO error-extents-rate=$rate%
-	until [ -s pid ]; do sleep 0.1; done
+	timeout 60 sh -c "until [ -s pid ]; do sleep 0.1; done"
 	uri="nbd+unix:///?socket=/tmp/$rate"
 	copy nbdcopy nbdcopy "$uri" copy
 	copy 'nbdcopy --allocated' nbdcopy --allocated "$uri" copy
