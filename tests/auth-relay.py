@@ -93,7 +93,8 @@ def between(client, number, what):
     for sock in (client, server):
         sock.close()
     read = any(SECRET in data for data in heard.values())
-    print(number, what, "read" if read else "blind", flush=True)
+    # print() writes a line in pieces, and the connections end at the same time.
+    os.write(1, f"{number} {what} {'read' if read else 'blind'}\n".encode())
 
 
 def main():
