@@ -59,7 +59,7 @@ for end in server gateway; do
 	[ $status -eq 1 ]
 	grep -q -E 'RTRS WARNING .*: [0-9]+ digests? (was|were) wrong, the last .* ago' "$tmp/check"
 done
-wait_line "$tmp/server.prom" '^rtrs_server_digest_errors_total [1-9]'
+wait_line "$tmp/server.prom" '^rtrs_server_digest_errors_total{.*} [1-9]'
 # opcode, length, immediate, key, address
 for byte in 0 4 8 12 16; do
 	flips server 5 $((8 * byte))
