@@ -78,7 +78,7 @@ chmod 777 "$tmp"
 NBDKIT_PREFIX="prlimit --nproc=3:100" start_nbdkit --user="$user" --threads=1 \
 	"${plugin[@]:1}" control="$tmp/control.sock"
 wait_line "$nbdkit_log" \
-	'error: cannot start a .*: Resource temporarily unavailable: trying again when a client connects'
+	'error: cannot start a .*: Resource temporarily unavailable \(RLIMIT_NPROC is 3: .*: trying again when a client connects'
 must_fail timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 wait_line "$nbdkit_log" 'connection refused: cannot start a .*: Resource temporarily unavailable'
 # Only root of the whole machine may change the limits of other users.
