@@ -732,7 +732,8 @@ SIM_TEST(stalled_by_many)
 /* ---- proofs that wait ---- */
 
 #define PASSES_MAX 2048u		/* as srv-pass.c has it */
-#define PROVERS 16u			/* keys: one alone may have fewer proofs */
+#define PASSES_OF_ONE 512u
+#define PROVERS 16u			/* keys of PASSES_MAX proofs */
 
 /* @c is path @n of many, each of a session of its own. */
 static void path_is(struct raw_clt *c, unsigned n)
@@ -742,15 +743,15 @@ static void path_is(struct raw_clt *c, unsigned n)
 }
 
 static struct proof proofs[4 * PASSES_MAX];
-static unsigned nproofs;
+static unsigned nproofs, provers = PROVERS;
 
-/* Alice has @n proofs, each of another path. */
+/* Alice has @n proofs, each of another path, under @provers keys in turn. */
 static void prove_up_to(unsigned n)
 {
 	char name[16];
 
 	for (; nproofs < n; nproofs++) {
-		snprintf(name, sizeof(name), "many%u", nproofs % PROVERS);
+		snprintf(name, sizeof(name), "many%u", nproofs % provers);
 		path_is(&alice, nproofs);
 		CHECK(prove(&alice, &proofs[nproofs], key_of(name), nproofs) == 0);
 	}
@@ -789,6 +790,33 @@ SIM_TEST(proofs_up_to_the_limit)
 	CHECK(!path_enters(3 * PASSES_MAX - PROVERS));
 	CHECK(path_enters(3 * PASSES_MAX));
 	CHECK(path_enters(4 * PASSES_MAX - PROVERS));
+}
+
+/* Of one key the oldest goes, and none of another key. */
+SIM_TEST(proofs_of_a_key_up_to_the_limit)
+{
+	struct proof bobs;
+
+	begin(AUTH_MODE_REQUIRE);
+	sim_delay("clt", "srv", 10, 0);
+	raw_clt_init(&other, "clt2", 250, 250, 2);
+	CHECK(prove(&other, &bobs, key_of("bob"), 1) == 0);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	nproofs = 0;
+	provers = 1;
+	prove_up_to(PASSES_OF_ONE - 1);
+	CHECK(path_enters(0));
+	prove_up_to(PASSES_OF_ONE + 1);		/* as many as may wait */
+	CHECK(path_enters(1));
+	prove_up_to(PASSES_OF_ONE + 3);		/* one beyond */
+	CHECK(!path_enters(2));
+	CHECK(path_enters(3));
+	prove_up_to(4 * PASSES_OF_ONE);
+	CHECK(!path_enters(3 * PASSES_OF_ONE - 1));
+	CHECK(path_enters(3 * PASSES_OF_ONE));
+	CHECK(path_enters(4 * PASSES_OF_ONE - 1));
+	CHECK(enter(&other, &bobs, 0) == 0);
+	raw_clt_fini(&other);
 }
 
 /* An attempt that is refused, or fails, takes its proof along: those who share a key, and come
