@@ -21,7 +21,7 @@ static void check(int bad, const char *what)
 	}
 }
 
-/* What comes next, within some seconds; id may be NULL. */
+/* The name of the next event, within some seconds; id may be NULL. */
 static const char *event(struct rdma_event_channel *channel, int seconds, struct rdma_cm_id **id)
 {
 	struct pollfd p = {.fd = channel->fd, .events = POLLIN};

@@ -139,7 +139,7 @@ static pid_t begin(bool ready, int *fd)
 	cr_assert(pid >= 0);
 	if (pid == 0) {
 		close(fds[0]);
-		/* What the caller has open is not the daemon's, unlike what it opens itself. */
+		/* The daemon closes the descriptors of its caller, and keeps its own. */
 		to = fcntl(fds[1], F_DUPFD_CLOEXEC, 10);
 		dup2(fds[1], first);
 		dup2(fds[1], last);

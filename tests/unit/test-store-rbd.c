@@ -431,7 +431,8 @@ Test(store_rbd, asks_by_the_next_handle)
 	cr_assert_eq(aio.refs, 0);
 }
 
-/* What librados did not begin has no answer: it is asked again, and nobody waits for it. */
+/* A question that librados did not begin has no answer: the loop asks again, and the end does not
+ * wait. */
 Test(store_rbd, a_question_that_fails)
 {
 	idle_begin();

@@ -446,7 +446,7 @@ static int change(struct task *task, struct plain_file_own *own, char *err, size
 
 	task->to_change = true;
 	rc = run(task, err, len);
-	/* Nobody knows the file that a task that was left will have written. */
+	/* A task that was left may still write a file, whose inode is not known. */
 	if (own && (!rc || rc == -ETIMEDOUT)) {
 		own->dev = rc ? 0 : task->own.dev;
 		own->ino = rc ? 0 : task->own.ino;

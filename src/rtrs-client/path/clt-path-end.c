@@ -290,7 +290,7 @@ void clt_path_end_back_off(void *object)
 		unsigned shift = MIN(path->tries - 1, 6u);
 		bool alone = atomic_load(&path->att.io->state) != CLT_SESS_UP;
 
-		/* Those who come again at once push each other out at a server that is busy. */
+		/* Clients that come again at once push each other out at a busy server. */
 		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift,
 			 (uint64_t)(alone && !path->round ? CLT_BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
 		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;

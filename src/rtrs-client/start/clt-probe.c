@@ -155,8 +155,8 @@ static uint64_t probe_left_ms(const struct clt_conf *conf, int r, uint64_t ms)
 	return limit > ms ? limit - ms : 0;
 }
 
-/* How long the start waits behind attempt @n that met a busy server.  Those who come again at once,
- * and at the same time, push each other out. */
+/* How long the start waits behind attempt @n that met a busy server.  Clients that come again at
+ * the same time push each other out. */
 static uint64_t busy_ms(unsigned n)
 {
 	uint64_t ms = (uint64_t)PROBE_BUSY_FIRST_MS << MIN(n, PROBE_BUSY_SHIFT_MAX);
