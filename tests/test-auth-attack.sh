@@ -25,4 +25,4 @@ attack stall 1000
 # Each session was that of an honest client.
 grep -q 'session opened' "$strict_log"
 grep -q 'authentication: not finished in time' "$strict_log"
-grep -q 'authentication: too many at once, and this is the oldest' "$strict_log"
+grep -q 'authentication: too many at once, and a newcomer took its place' "$strict_log"

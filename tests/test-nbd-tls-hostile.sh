@@ -47,7 +47,7 @@ start_gateway --tls=require --tls-certificates="$tmp/pki" "${session[@]}"
 hostile old_version stalled
 wait_line "$gateway_log" \
 	"$ends TLS: the client offers TLS 1\\.2 at most, and this end accepts only TLS 1\\.3"
-wait_line "$gateway_log" "$ends TLS: too many handshakes at once, and this is the oldest"
+wait_line "$gateway_log" "$ends TLS: too many handshakes at once, and a newcomer took its place"
 stop_process "$gateway_pid"
 
 start_gateway -v --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer "${session[@]}"

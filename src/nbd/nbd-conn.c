@@ -249,8 +249,8 @@ void nbd_conn_unproven_ends(struct unproven_place *place, enum unproven_why why)
 
 	if (why == UNPROVEN_ONE_TOO_MANY)
 		conn_break(conn, &room_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name),
-			   "too many clients have opened no export, and this one is the oldest of "
-			   "its host");
+			   "too many clients have opened no export, and a newcomer took the place "
+			   "of this one");
 	else if (needs_tls(conn))
 		nbd_conn_break(conn, "TLS is required, and the client has not begun it for 10 s");
 	else

@@ -123,7 +123,7 @@ static void handshake_pushed_out(struct unproven_place *place, enum unproven_why
 {
 	handshake_fail(container_of(place, struct handshake, place), why == UNPROVEN_LATE ?
 		       "TLS: the handshake has taken 10 s" :
-		       "TLS: too many handshakes at once, and this is the oldest of its host");
+		       "TLS: too many handshakes at once, and a newcomer took its place");
 }
 
 /* ---- steps ---- */

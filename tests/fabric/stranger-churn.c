@@ -4,13 +4,14 @@
  *	stranger-churn PORT HOSTS <BYTES
  *
  * They come from 127.0.0.2 to 127.0.0.(HOSTS + 1) in turns.  More connections are open than the
- * server keeps; when the server has closed the oldest, a new one comes.  So the rate is the
- * server's, and the queue of the listener is never full.  Prints "churning" once each connection of
- * the first round has been dropped, and at SIGTERM the number of connections that were dropped. */
+ * server keeps; when the server has closed one, another one comes.  So the rate is the server's,
+ * and the queue of the listener is never full.  Prints "churning" once as many connections as are
+ * open have been dropped, and at SIGTERM the number of connections that were dropped. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,24 +55,40 @@ static int stranger(unsigned host)
 	return fd;
 }
 
-/* Wait for the end of @fd, behind any answer, and close it. */
-static void dropped(int fd)
+/* True if @fd is at its end, behind any answer. */
+static bool at_end(int fd)
 {
 	char answer[1024];
 	ssize_t n;
 
 	do {
-		n = recv(fd, answer, sizeof(answer), 0);
-	} while (n > 0 || (n < 0 && errno == EINTR && !ends));
-	close(fd);
+		n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+	} while (n > 0);
+	return n == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/* Wait until one of @fds is at its end, and close it.  Returns its number, or any at SIGTERM. */
+static unsigned dropped(struct pollfd *fds)
+{
+	while (!ends) {
+		if (poll(fds, OPEN, -1) < 0 && errno != EINTR)
+			die("poll");
+		for (unsigned i = 0; i < OPEN; i++) {
+			if (fds[i].revents && at_end(fds[i].fd)) {
+				close(fds[i].fd);
+				return i;
+			}
+		}
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	const struct sigaction on_term = { .sa_handler = end };
 	unsigned long n = 0;
+	struct pollfd fds[OPEN];
 	unsigned hosts;
-	int fds[OPEN];
 
 	if (argc != 3)
 		return 2;
@@ -81,13 +98,13 @@ int main(int argc, char **argv)
 	nbytes = fread(bytes, 1, sizeof(bytes), stdin);
 	sigaction(SIGTERM, &on_term, NULL);
 	for (; !ends; n++) {
-		if (n >= OPEN)
-			dropped(fds[n % OPEN]);
+		unsigned i = n < OPEN ? (unsigned)n : dropped(fds);
+
 		if (n == 2 * OPEN) {
 			printf("churning\n");
 			fflush(stdout);
 		}
-		fds[n % OPEN] = stranger((unsigned)(n % hosts));
+		fds[i] = (struct pollfd){ .fd = stranger((unsigned)(n % hosts)), .events = POLLIN };
 	}
 	printf("%lu dropped\n", n - OPEN);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The member that makes room for another: cases, and a model that counts everybody anew. */
+/* The member that makes room for another: cases, and a model that counts all members. */
 #include "unproven.h"
 
 #include "clock.h"
@@ -45,17 +45,32 @@ static void begin(void)
 
 TestSuite(unproven, .init = begin);
 
-/* Somebody of @net comes in; nobody may have to leave. */
-static struct member *enter(uint64_t net)
+/* A newcomer of @net.  Returns whom the newcomer ended, or NULL. */
+static struct member *comes(uint64_t net)
 {
-	struct member *m = &members[nmembers++];
+	struct member *m = &members[nmembers++], *left;
+	unsigned before = unproven.n;
 
 	cr_assert_leq(nmembers, ARRAY_SIZE(members));
-	cr_assert_null(unproven_full(&unproven, net));
-	m->net = net;
-	m->here = true;
+	*m = (struct member){ .net = net, .here = true };
+	ended = NULL;
 	unproven_enter(&unproven, &m->place, net, 0);
-	return m;
+	cr_assert(unproven_is_in(&m->place));
+	cr_assert_eq(unproven.n, before + !ended);
+	if (!ended)
+		return NULL;
+	left = container_of(ended, struct member, place);
+	cr_assert(left != m && left->here && !unproven_is_in(&left->place));
+	cr_assert_eq(ended_why, UNPROVEN_ONE_TOO_MANY);
+	left->here = false;
+	return left;
+}
+
+/* Somebody of @net comes in, and nobody has to leave. */
+static struct member *enter(uint64_t net)
+{
+	cr_assert_null(comes(net));
+	return &members[nmembers - 1];
 }
 
 static void leave(struct member *m)
@@ -64,33 +79,37 @@ static void leave(struct member *m)
 	unproven_leave(&m->place);
 }
 
-static struct member *full(uint64_t net)
-{
-	struct unproven_place *p = unproven_full(&unproven, net);
-
-	return p ? container_of(p, struct member, place) : NULL;
-}
-
 static void enter_many(uint64_t net, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		enter(net);
 }
 
-/* A net with its share pushes out its own oldest, also when there is room, and when another one has
- * been here longer. */
-Test(unproven, own_oldest)
+/* A newcomer of @net takes the place of a member of @gives, which gets its place back. */
+static void takes_from(uint64_t net, uint64_t gives)
+{
+	struct member *left = comes(net);
+
+	cr_assert_not_null(left);
+	cr_assert_eq(left->net, gives);
+	leave(&members[--nmembers]);
+	left->here = true;
+	unproven_enter(&unproven, &left->place, gives, 0);
+}
+
+/* A net with its share makes room itself, also when there is room, and when another one has been
+ * here longer. */
+Test(unproven, own_share)
 {
 	struct member *honest = enter(1), *first = enter(2);
 
 	enter_many(2, SHARE - 1);
-	cr_assert_eq(full(2), first);
-	cr_assert_null(full(3));
-	cr_assert_null(full(1));
+	takes_from(2, 2);
+	leave(enter(3));
+	leave(enter(1));
 	leave(first);
-	cr_assert_null(full(2));
 	enter(2);
-	cr_assert_eq(full(2), first + 1);
+	takes_from(2, 2);
 	cr_assert(honest->here);
 }
 
@@ -98,23 +117,20 @@ Test(unproven, own_oldest)
  * that has the most. */
 Test(unproven, the_most)
 {
-	struct member *honest = enter(1), *first;
+	struct member *honest = enter(1), *fourth;
 
 	for (unsigned net = 2; net < 6; net++)
 		enter_many(net, SHARE - 2);
-	first = enter(6);
-	cr_assert_eq(first - members, 1 + 4 * (SHARE - 2));
-	enter_many(6, 5);
-	enter(4);
+	enter_many(6, 6);
+	fourth = enter(4);
 	cr_assert_eq(unproven.n, PLACES);
-	first = &members[1 + 2 * (SHARE - 2)];		/* of 4 */
-	cr_assert_eq(full(7), first);
-	cr_assert_eq(full(1), first);
-	cr_assert_eq(full(2), first);
-	leave(first);
+	takes_from(7, 4);
+	takes_from(1, 4);
+	takes_from(2, 4);
+	leave(fourth);
 	enter(7);
-	/* Now four have as many: the oldest of these. */
-	cr_assert_eq(full(8), &members[1]);
+	/* Now four have as many: the one whose oldest came first. */
+	cr_assert_eq(comes(8)->net, 2);
 	cr_assert(honest->here);
 }
 
@@ -123,23 +139,38 @@ Test(unproven, all_alone)
 {
 	for (unsigned i = 0; i < PLACES; i++)
 		enter(i);
-	for (unsigned i = 0; i < PLACES; i++) {
-		cr_assert_eq(full(PLACES + i), &members[i]);
-		leave(&members[i]);
-		enter(PLACES + i);
-	}
+	for (unsigned i = 0; i < PLACES; i++)
+		cr_assert_eq(comes(PLACES + i), &members[i]);
 }
 
 /* The net without a share fills all places, and then it is the one that has the most. */
 Test(unproven, unbound)
 {
+	struct member *own;
+
 	enter(1);
 	enter_many(UNPROVEN_NET_UNBOUND, PLACES - 1);
-	cr_assert_eq(full(UNPROVEN_NET_UNBOUND), &members[1]);
-	cr_assert_eq(full(1), &members[1]);
-	leave(&members[1]);
-	cr_assert_null(full(UNPROVEN_NET_UNBOUND));
-	cr_assert_null(full(1));
+	takes_from(UNPROVEN_NET_UNBOUND, UNPROVEN_NET_UNBOUND);
+	takes_from(1, UNPROVEN_NET_UNBOUND);
+	own = comes(1);
+	leave(own == &members[1] ? &members[2] : &members[1]);
+	enter(UNPROVEN_NET_UNBOUND);
+}
+
+/* Each member of a net is picked, the oldest as rarely as the others.  If the oldest were always
+ * picked, peers that need longer than newcomers to fill the places would never finish. */
+Test(unproven, by_chance)
+{
+	enum { TRIES = 40 * SHARE };	/* one that is never picked: once in 1e16 */
+	unsigned picked[SHARE] = { 0 };
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		begin();
+		enter_many(1, SHARE);
+		picked[comes(1) - members]++;
+	}
+	for (unsigned i = 0; i < SHARE; i++)
+		cr_assert(picked[i] > 0 && picked[i] < TRIES / 4, "%u: %u", i, picked[i]);
 }
 
 /* A place leaves once, and one of zeroes is nowhere in. */
@@ -154,20 +185,6 @@ Test(unproven, left)
 	cr_assert_eq(unproven.n, 0);
 	enter(1);
 	cr_assert_eq(unproven.n, 1);
-}
-
-/* A newcomer ends whom it takes the place of. */
-Test(unproven, one_too_many)
-{
-	struct member *first = enter(2), *newcomer;
-
-	enter_many(2, SHARE - 1);
-	newcomer = &members[nmembers];
-	unproven_enter(&unproven, &newcomer->place, 2, 0);
-	cr_assert_eq(ended, &first->place);
-	cr_assert_eq(ended_why, UNPROVEN_ONE_TOO_MANY);
-	cr_assert(!unproven_is_in(&first->place) && unproven_is_in(&newcomer->place));
-	cr_assert_eq(unproven.n, SHARE);
 }
 
 static void pass_time(uint64_t ms)
@@ -216,7 +233,7 @@ static unsigned net_count(uint64_t net)
 	return n;
 }
 
-/* Members are in the order of arrival. */
+/* One of the net that makes room.  Members are in the order of arrival. */
 static struct member *model_full(uint64_t net)
 {
 	bool share = net != UNPROVEN_NET_UNBOUND && net_count(net) >= SHARE;
@@ -241,15 +258,16 @@ static void as_the_model(uint64_t seed)
 		uint64_t dice = random_next(&seed);
 		/* Half of the arrivals are of one of three nets. */
 		uint64_t net = dice % 2 ? dice / 2 % 3 : dice / 2 % 40;
+		const struct member *want;
 		struct member *who;
 
 		if (net == 1)
 			net = UNPROVEN_NET_UNBOUND;
-		who = full(net);
-		cr_assert_eq(who, model_full(net), "at %u", nmembers);
+		want = model_full(net);
+		who = comes(net);
+		cr_assert_eq(!who, !want, "at %u", nmembers);
 		if (who)
-			leave(who);
-		enter(net);
+			cr_assert_eq(who->net, want->net, "at %u", nmembers);
 		who = &members[random_next(&seed) % nmembers];
 		if (who->here && dice / 256 % 8 == 0)
 			leave(who);

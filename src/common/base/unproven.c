@@ -10,7 +10,9 @@ void unproven_init(struct unproven *c, struct loop *loop, unsigned max, unsigned
 	list_init(&c->nets);
 }
 
-struct unproven_place *unproven_full(const struct unproven *c, uint64_t net)
+/* The net that has to give up a place before a newcomer of @net may enter, by its oldest.  NULL:
+ * none. */
+static struct unproven_place *net_to_shrink(const struct unproven *c, uint64_t net)
 {
 	struct unproven_place *oldest, *most = NULL;
 
@@ -24,6 +26,18 @@ struct unproven_place *unproven_full(const struct unproven *c, uint64_t net)
 			most = oldest;
 	}
 	return c->n < c->max ? NULL : most;
+}
+
+/* Any member of the net of @oldest. */
+static struct unproven_place *any_of_net(struct unproven_place *oldest)
+{
+	struct unproven_place *p = oldest;
+	uint32_t dice;
+
+	random_bytes(&dice, sizeof(dice));
+	for (unsigned i = dice % oldest->nsame; i; i--)
+		p = list_entry(p->same.next, struct unproven_place, same);
+	return p;
 }
 
 static void unproven_late(struct loop_timer *timer)
@@ -41,10 +55,10 @@ void unproven_give_time(struct unproven_place *p, uint64_t ms)
 
 void unproven_enter(struct unproven *c, struct unproven_place *p, uint64_t net, uint64_t ms)
 {
-	struct unproven_place *oldest = unproven_full(c, net);
+	struct unproven_place *oldest = net_to_shrink(c, net);
 
 	if (oldest)
-		c->end(oldest, UNPROVEN_ONE_TOO_MANY);
+		c->end(any_of_net(oldest), UNPROVEN_ONE_TOO_MANY);
 
 	*p = (struct unproven_place){ .of = c, .number = net, .nsame = 1, .came = c->ncame++ };
 	list_init(&p->net);

@@ -2,13 +2,18 @@
 /* The unproven: peers that have proven nothing yet, connections of which nobody knows whose they
  * are.  They are bounded in number and in time, and a newcomer may take the place of another one.
  *
- * A net is what one host may fill at will; the caller numbers nets.  A net that has its
- * share gives up its own oldest.  If all places are taken, the net that has the most gives up its
- * oldest.  So a host that comes and comes pushes itself out, and an honest peer has time to say who
- * it is, over any distance.
+ * A net is what one host may fill at will; the caller numbers nets.  A newcomer of a net that has
+ * its share takes the place of a member of the same net.  If all places are taken, the newcomer
+ * takes the place of a member of the net that has the most.  So a host that comes and comes pushes
+ * itself out, and an honest peer of another host has time to say who it is, over any distance.
+ *
+ * Chance picks the member of a net.  The oldest would be the one that is nearest to its proof:
+ * where proofs take longer than newcomers need to fill the places, nobody of the net would ever
+ * finish.  With chance, a member that sees N newcomers stays with a probability of
+ * (1 - 1/share)^N.
  *
  * The loop's thread; without a loop there is no time, and one thread at a time calls.  A call costs
- * a step for each net. */
+ * a step for each net, and for each member of the net that gives up a place. */
 #ifndef BASE_UNPROVEN_H
 #define BASE_UNPROVEN_H
 
@@ -29,7 +34,7 @@ enum unproven_why {
 };
 
 /* UNPROVEN_ONE_TOO_MANY for the log, behind what there are too many of. */
-#define UNPROVEN_TOO_MANY "too many at once, and this is the oldest of its host"
+#define UNPROVEN_TOO_MANY "too many at once, and a newcomer took its place"
 
 struct unproven {
 	struct loop *loop;		/* NULL: no time */
@@ -55,10 +60,8 @@ struct unproven_place {
  * of @p leave, and ends its connection.  @end is called for nobody that has left. */
 void unproven_init(struct unproven *c, struct loop *loop, unsigned max, unsigned net_max,
 		   void (*end)(struct unproven_place *p, enum unproven_why why));
-/* Find the member that has to go before a newcomer of @net may enter.  NULL: none. */
-struct unproven_place *unproven_full(const struct unproven *c, uint64_t net);
-/* Let @p, a member of @net, into @c, for @ms if there is a loop.  Whom unproven_full() finds is
- * ended before. */
+/* Let @p, a member of @net, into @c, for @ms if there is a loop.  If there is no place for @net, @c
+ * ends another member before. */
 void unproven_enter(struct unproven *c, struct unproven_place *p, uint64_t net, uint64_t ms);
 /* Take @p out, if it is in: a place of zeroes is nowhere in.  Returns how many ms were left. */
 uint64_t unproven_leave(struct unproven_place *p);

@@ -6,9 +6,9 @@
  * a pass for the path (srv-pass.c), and the client disconnects after the DONE.
  *
  * Possible failures: a wrong proof is logged, counted and answered, and the connection ends when
- * the answer has left; a connection that is not done within SRV_GUEST_TIMEOUT, and the oldest one
- * of too many, is disconnected, with a line in the log.  Whoever disconnects, guest_drained() frees
- * everything when the service (fab-service.h) is gone. */
+ * the answer has left; a connection that is not done within SRV_GUEST_TIMEOUT, or whose place a
+ * newcomer takes (unproven.h), is disconnected, with a line in the log.  Whoever disconnects,
+ * guest_drained() frees everything when the service (fab-service.h) is gone. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
