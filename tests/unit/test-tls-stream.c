@@ -352,6 +352,7 @@ Test(tls_stream, bye)
 /* ---- system calls ---- */
 
 static unsigned nrecvs, nsends;
+static uint8_t comes;			/* the peer's byte behind a look at the empty socket */
 
 ssize_t __real_recv(int fd, void *buf, size_t len, int flags);
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
@@ -360,14 +361,49 @@ ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
 {
+	ssize_t n = __real_recv(fd, buf, len, flags);
+
 	nrecvs++;
-	return __real_recv(fd, buf, len, flags);
+	if (n < 0 && comes && flags & MSG_PEEK) {
+		cr_assert_eq(__real_send(fds[1], &comes, 1, 0), 1);
+		comes = 0;
+		errno = EAGAIN;
+	}
+	return n;
 }
 
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
 {
 	nsends++;
 	return __real_send(fd, buf, len, flags);
+}
+
+/* A peer that speaks in plain is left alone, also if its byte comes behind the look, and in each way
+ * to read. */
+Test(tls_stream, in_plain)
+{
+	for (unsigned exact = 0; exact < 2; exact++) {
+		uint8_t byte = 0;
+
+		cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+		server = fab_tls_stream_create(server_tls, fds[0], "", exact);
+		fab_tls_stream_leave(server, 'R');
+		comes = 'R';
+		for (unsigned i = 0; i < 3; i++)
+			cr_assert_eq(fab_tls_stream_handshake(server, why), -EAGAIN, "%s", why);
+		cr_assert_eq(comes, 0);
+		cr_assert_not(fab_tls_stream_heard(server));
+		cr_assert_eq(__real_recv(fds[0], &byte, 1, 0), 1);
+		cr_assert_eq(byte, 'R');
+		/* The end of the stream is no byte. */
+		close(fds[1]);
+		cr_assert_lt(fab_tls_stream_handshake(server, why), 0);
+		cr_assert_neq(fab_tls_stream_handshake(server, why), -EAGAIN);
+		fab_tls_stream_destroy(server);
+		close(fds[0]);
+	}
+	server = NULL;
+	fds[0] = fds[1] = 0;
 }
 
 /* Small and large pieces are one call each way: records share it. */

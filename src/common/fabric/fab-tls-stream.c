@@ -82,21 +82,31 @@ static ssize_t fill(struct fab_tls_stream *s)
 	return n;
 }
 
-static bool is_left(const struct fab_tls_stream *s)
+/* Look at the first byte, which may be one that is left.  0: read; or -errno.  What the look has not
+ * seen may be such a byte, too, when it comes. */
+static int look(const struct fab_tls_stream *s)
 {
 	uint8_t byte;
+	ssize_t n;
 
-	return !s->heard && s->left >= 0 &&
-	       recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && byte == s->left;
+	if (s->heard || s->left < 0)
+		return 0;
+	do {
+		n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n && byte == s->left ? -EAGAIN : 0;
 }
 
 static ssize_t stream_pull(gnutls_transport_ptr_t arg, void *data, size_t len)
 {
 	struct fab_tls_stream *s = arg;
 	ssize_t n = 1;
+	int rc = look(s);
 
-	if (is_left(s)) {
-		gnutls_transport_set_errno(s->session, EAGAIN);
+	if (rc) {
+		gnutls_transport_set_errno(s->session, s->error = -rc);
 		return -1;
 	}
 	if (s->reading == READING_EXACTLY)
