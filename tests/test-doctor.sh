@@ -450,6 +450,26 @@ chmod 700 "$tmp/work"
 conf "state-dir = $tmp/work" /root/home.img
 unit_is ActiveState=inactive
 says "^bad  $of: directory: state-dir=$tmp/work: Permission denied: user 1 .daemon. may not write"
+# Directories that the unit keeps for reading: all but its own with strict, /etc with full.
+conf "state-dir = /var/lib/rtrs/state
+metrics-file = $tmp/work/rtrs.prom" /root/home.img
+closed="rtrs-server.service lets nobody write to it: ReadWritePaths=$tmp/work/ in a drop-in"
+unit_is ActiveState=inactive ProtectSystem=strict StateDirectory='other rtrs'
+says "^bad  $of: directory: metrics-file=$tmp/work/: ProtectSystem=strict of $closed"
+must_fail grep 'state-dir=.*ProtectSystem' "$tmp/doctor"
+unit_is ActiveState=inactive ProtectSystem=strict ReadWritePaths="-/srv +$tmp/work" \
+	StateDirectory=rtr
+must_fail grep 'metrics-file=.*ProtectSystem' "$tmp/doctor"
+says "^bad  $of: directory: state-dir=/var/lib/rtrs/state: ProtectSystem=strict "
+unit_is ActiveState=inactive ProtectSystem=full
+must_fail grep ': ProtectSystem=' "$tmp/doctor"
+conf "state-dir = /etc/rtrs/state
+metrics-file = /usr/lib/rtrs.prom" /root/home.img
+unit_is ActiveState=inactive ProtectSystem=full
+says "^bad  $of: directory: state-dir=/etc/rtrs/state: ProtectSystem=full "
+unit_is ActiveState=inactive ProtectSystem=yes
+must_fail grep 'state-dir=.*ProtectSystem' "$tmp/doctor"
+says "^bad  $of: directory: metrics-file=/usr/lib/: ProtectSystem=yes "
 conf "auth-psk = $tmp/keys" /root/home.img
 as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 # make distcheck may configure a directory below one that is for root alone.

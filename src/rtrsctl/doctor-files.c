@@ -285,29 +285,41 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 	}
 }
 
+/* A directory of @option in which the program of @s makes files of its own; @made: the program
+ * makes the directory, too. */
+static void look_at_own(struct doctor *doctor, const struct doctor_subject *s, const char *option,
+			const char *path, bool made)
+{
+	const struct need need = { .path = path, .user = s->user.uid, .access = NEED_WRITE,
+				   .made = made };
+	const char *by = doctor_unit_read_only(&s->unit, path);
+
+	if (by)
+		doctor_note(doctor, CHECK_CRITICAL, "directory", "%s=%s: %s of %s lets nobody "
+			    "write to it: ReadWritePaths=%s in a drop-in", option, path, by,
+			    s->unit.name, path);
+	else
+		look_as_user(doctor, s, look_at_directory, &need, "directory", option);
+}
+
 /* The directories in which the program of @s makes files of its own. */
 static void look_at_directories(struct doctor *doctor, const struct doctor_subject *s)
 {
-	struct need need = { .user = s->user.uid, .access = NEED_WRITE, .made = true };
 	const char *path;
 	size_t at = 0;
 
 	while ((path = doctor_conf_next(&s->conf, "state-dir", &at, NULL))) {
-		need.path = path;
 		if (strcmp(path, "none"))
-			look_as_user(doctor, s, look_at_directory, &need, "directory", "state-dir");
+			look_at_own(doctor, s, "state-dir", path, true);
 	}
 	at = 0;
-	need.made = false;
 	while ((path = doctor_conf_next(&s->conf, "metrics-file", &at, NULL))) {
 		const char *slash = strrchr(path, '/');
 		_cleanup_free_ char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) :
 						   strdup(".");
 
-		need.path = dir;
 		if (dir)
-			look_as_user(doctor, s, look_at_directory, &need, "directory",
-				     "metrics-file");
+			look_at_own(doctor, s, "metrics-file", dir, false);
 	}
 }
 

@@ -18,7 +18,8 @@
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
 	"Result,NRestarts,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,"            \
-	"ProtectHome,PrivateTmp,WorkingDirectory,DevicePolicy,DeviceAllow,DropInPaths"
+	"ProtectHome,PrivateTmp,ProtectSystem,ReadWritePaths,StateDirectory,RuntimeDirectory," \
+	"WorkingDirectory,DevicePolicy,DeviceAllow,DropInPaths"
 
 /* ---- asking ---- */
 
@@ -147,6 +148,38 @@ const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path)
 	if (by && starts(by, "PrivateTmp"))
 		return doctor_unit_is(unit, "PrivateTmp", "yes") ? by : NULL;
 	return !strcmp(home, "yes") || !strcmp(home, "tmpfs") ? by : NULL;
+}
+
+/* True if @path is one of @dirs, words each below @above, or below one. */
+static bool is_below_one(const char *path, const char *above, const char *dirs)
+{
+	while (*(dirs += strspn(dirs, " \n"))) {
+		size_t n = strcspn(dirs, " \n");
+		_cleanup_free_ char *dir = NULL;
+
+		/* "-": may be missing; "+": of the unit's root. */
+		dir = fmt_new("%s%.*s", above, (int)(n - strspn(dirs, "-+")),
+			      dirs + strspn(dirs, "-+"));
+		if (dir && starts(path, dir) && strchr("/", path[strlen(dir)]))
+			return true;
+		dirs += n;
+	}
+	return false;
+}
+
+const char *doctor_unit_read_only(const struct doctor_unit *unit, const char *path)
+{
+	const char *system = doctor_unit_value(unit, "ProtectSystem");
+	bool strict = !strcmp(system, "strict"), full = strict || !strcmp(system, "full");
+
+	if (*path != '/' ||
+	    (!strict && !(full && is_below_one(path, "", "/etc")) &&
+	     !((full || !strcmp(system, "yes")) && is_below_one(path, "", "/usr /boot /efi"))) ||
+	    is_below_one(path, "", doctor_unit_value(unit, "ReadWritePaths")) ||
+	    is_below_one(path, "/var/lib/", doctor_unit_value(unit, "StateDirectory")) ||
+	    is_below_one(path, "/run/", doctor_unit_value(unit, "RuntimeDirectory")))
+		return NULL;
+	return strict ? "ProtectSystem=strict" : full ? "ProtectSystem=full" : "ProtectSystem=yes";
 }
 
 const char *doctor_unit_directory(const struct doctor_unit *unit, uid_t user)

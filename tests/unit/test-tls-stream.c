@@ -378,8 +378,8 @@ ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
 	return __real_send(fd, buf, len, flags);
 }
 
-/* A peer that speaks in plain is left alone, also if its byte comes behind the look, and in each way
- * to read. */
+/* A peer that speaks in plain is left alone, also if its byte comes behind the look, and in each
+ * way to read. */
 Test(tls_stream, in_plain)
 {
 	for (unsigned exact = 0; exact < 2; exact++) {

@@ -82,8 +82,8 @@ static ssize_t fill(struct fab_tls_stream *s)
 	return n;
 }
 
-/* Look at the first byte, which may be one that is left.  0: read; or -errno.  What the look has not
- * seen may be such a byte, too, when it comes. */
+/* Look at the first byte, which may be one that is left.  0: read; or -errno.  What the look has
+ * not seen may be such a byte, too, when it comes. */
 static int look(const struct fab_tls_stream *s)
 {
 	uint8_t byte;
