@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 {
 	const struct sigaction on_term = { .sa_handler = end };
 	unsigned long n = 0;
-	struct pollfd fds[OPEN];
+	static struct pollfd fds[OPEN];
 	unsigned hosts;
 
 	if (argc != 3)
