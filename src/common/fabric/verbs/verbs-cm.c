@@ -7,7 +7,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -49,7 +48,7 @@ static void cm_free(struct verbs_cm *cm)
 static int verbs_cm_create(struct fab_cm **out)
 {
 	struct verbs_cm *cm = calloc(1, sizeof(*cm));
-	int flags, err;
+	int err;
 
 	if (!cm)
 		return -ENOMEM;
@@ -58,10 +57,7 @@ static int verbs_cm_create(struct fab_cm **out)
 	pthread_mutex_init(&cm->lock, NULL);
 	cm->fab.fd = cm->timer_fd = -1;
 	cm->channel = rdma_create_event_channel();
-	if (!cm->channel)
-		goto err_free;
-	flags = fcntl(cm->channel->fd, F_GETFL);
-	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+	if (!cm->channel || verbs_nonblock(cm->channel->fd))
 		goto err_free;
 	cm->fab.fd = epoll_create1(EPOLL_CLOEXEC);
 	cm->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);

@@ -7,7 +7,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,13 +56,8 @@ void verbs_conn_fini(struct verbs_conn *c)
 
 static int create_cq(struct verbs_conn *c, int cqe)
 {
-	int flags;
-
 	c->channel = ibv_create_comp_channel(c->id->verbs);
-	if (!c->channel)
-		return -errno;
-	flags = fcntl(c->channel->fd, F_GETFL);
-	if (flags < 0 || fcntl(c->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+	if (!c->channel || verbs_nonblock(c->channel->fd))
 		return -errno;
 	c->cq = ibv_create_cq(c->id->verbs, cqe, c, c->channel, 0);
 	return c->cq ? 0 : errno ? -errno : -ENOMEM;

@@ -253,16 +253,17 @@ static int look_inside(struct ibv_device *device, struct fab_device *dev)
 {
 	struct ibv_device_attr attr;
 	struct ibv_context *context;
-	int rc;
+	int rc = 0;
 
 	errno = 0;
 	context = ibv_open_device(device);
 	if (!context)
-		return errno ? -errno : -EIO;
-	rc = query_context(context, &dev->attr);
-	if (!rc && ibv_query_device(context, &attr))
+		return verbs_neg_errno();
+	if (ibv_query_device(context, &attr)) {
 		rc = -EIO;
-	if (!rc) {
+	} else {
+		verbs_dev_limits(&attr, &dev->attr);
+		try_windows(context, &dev->attr);
 		dev->local_inv = attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
 		look_at_ports(context, &attr, dev);
 	}
@@ -276,7 +277,7 @@ int verbs_devices(fab_device_fn *each, void *arg)
 	struct ibv_device **list = ibv_get_device_list(&n);
 
 	if (!list)
-		return errno ? -errno : -EIO;
+		return verbs_neg_errno();
 	for (int i = 0; i < n; i++) {
 		struct fab_device dev = {
 			.kind = list[i]->transport_type == IBV_TRANSPORT_IWARP ?

@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
@@ -41,7 +40,7 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	struct verbs_pd *pd;
-	int flags, err;
+	int err;
 
 	if (!c->id->verbs)
 		return -EINVAL;
@@ -55,12 +54,10 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 		free(pd);
 		return err;
 	}
-	flags = fcntl(c->id->verbs->async_fd, F_GETFL);
-	if (flags >= 0)			/* for verbs_dev_events() */
-		fcntl(c->id->verbs->async_fd, F_SETFL, flags | O_NONBLOCK);
+	verbs_nonblock(c->id->verbs->async_fd);		/* for verbs_dev_events() */
 	pd->pd = ibv_alloc_pd(c->id->verbs);
 	if (!pd->pd) {
-		err = errno ? -errno : -EIO;
+		err = verbs_neg_errno();
 		pd_free(pd);
 		return err;
 	}
@@ -100,10 +97,8 @@ struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint6
 		return NULL;
 	}
 	mr = calloc(1, sizeof(*mr));
-	if (!mr) {
-		errno = ENOMEM;
+	if (!mr)
 		return NULL;
-	}
 	mr->hw = ibv_reg_mr_iova(pd->pd, addr, length, iova, access);
 	if (!mr->hw) {
 		int err = errno ? errno : EIO;

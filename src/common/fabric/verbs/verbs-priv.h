@@ -30,6 +30,7 @@
 #define VERBS_PRIV_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -231,6 +232,14 @@ static inline void verbs_addr(const struct fab_provider *p, const struct sockadd
 static inline int verbs_neg_errno(void)
 {
 	return errno ? -errno : -EIO;
+}
+
+/* Have reads of @fd fail with EAGAIN where they would wait.  0, or -1 and errno. */
+static inline int verbs_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
 /* The queues of the device that carry queues of a user's fab_qp_attr. */
