@@ -21,6 +21,8 @@ static struct rdma_cm_id *made;		/* the last id */
 static struct ibv_context *device;	/* of new ids */
 static unsigned nids, nunacked, nlistening, nrejected;
 static int pipe_fds[2];
+static int afonly;			/* option of the last id */
+static const char hello[] = "hello";	/* the private data of both ends */
 
 static struct rdma_cm_id *id_create(void *context)
 {
@@ -29,6 +31,7 @@ static struct rdma_cm_id *id_create(void *context)
 	made->verbs = device;
 	made->route.addr.src_addr.sa_family = AF_INET;
 	made->route.addr.dst_addr.sa_family = AF_INET;
+	afonly = 0;
 	nids++;
 	return made;
 }
@@ -60,11 +63,15 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 
 int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
 {
+	cr_assert(level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY);
+	cr_assert_eq(len, sizeof(afonly));
+	memcpy(&afonly, value, len);
 	return 0;
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
+	cr_assert_eq(afonly, addr->sa_family == AF_INET6, "both may have a listener");
 	return 0;
 }
 
@@ -86,8 +93,18 @@ int rdma_resolve_route(struct rdma_cm_id *id, int ms)
 	return 0;
 }
 
+/* doc/protocol.md 1.2 */
+static void expect_as_kernel(const struct rdma_conn_param *param)
+{
+	cr_assert(param->retry_count == 7 && param->rnr_retry_count == 7);
+	cr_assert(!param->responder_resources && !param->initiator_depth);
+	cr_assert_eq(param->private_data_len, sizeof(hello));
+	expect_bytes(param->private_data, hello, sizeof(hello), "the private data");
+}
+
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
+	expect_as_kernel(param);
 	return 0;
 }
 
@@ -99,6 +116,7 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t len)
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
+	expect_as_kernel(param);
 	return 0;
 }
 
@@ -180,7 +198,7 @@ static void connect_to_peer(bool answered)
 	resolve_peer();
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_ROUTE_RESOLVED, 0), 1);
 	cr_assert_eq(ev.type, FAB_EVENT_ROUTE_RESOLVED);
-	cr_assert_eq(fab_connect(conn, NULL, 0), 0);
+	cr_assert_eq(fab_connect(conn, hello, sizeof(hello)), 0);
 	if (!answered)
 		return;
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_ESTABLISHED, 0), 1);
@@ -201,7 +219,7 @@ static void accept_peer(struct fab_listener **l)
 	cr_assert_eq(fab_cm_get_event(cm, &ev), 1);
 	cr_assert(ev.type == FAB_EVENT_CONNECT_REQUEST && ev.listener == *l);
 	conn = ev.conn;
-	cr_assert_eq(fab_accept(conn, NULL, 0), 0);
+	cr_assert_eq(fab_accept(conn, hello, sizeof(hello)), 0);
 }
 
 /* ---- tests ---- */
@@ -334,6 +352,23 @@ Test(verbs_cm, rejected_after_it_was_accepted)
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_REJECTED, BY_ITS_USER), 0);
 	cr_assert_str_eq(fab_conn_cause(conn), "peer disconnected");
 	fab_listener_destroy(l);
+}
+
+/* See rdma_bind_addr() above. */
+Test(verbs_cm, an_ipv6_listener_leaves_ipv4_to_another)
+{
+	static const sa_family_t families[] = { AF_INET, AF_INET6 };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(families); i++) {
+		struct fab_addr at = { .provider = fab_provider_find("rdma"),
+				       .len = sizeof(struct sockaddr_in6) };
+		struct fab_listener *l;
+
+		at.ss.ss_family = families[i];
+		cr_assert_eq(fab_listen(cm, &at, &l), 0);
+		fab_listener_destroy(l);
+	}
+	resolve_address();
 }
 
 /* iWARP has no RDMA_WRITE_WITH_IMM: neither end begins a connection there, and a listener of all

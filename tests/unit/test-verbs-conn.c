@@ -48,6 +48,7 @@ static uint64_t now_ms = 1;
 static char lines[1000];		/* of the log */
 static unsigned notifies, event_reads;	/* system calls of verbs_poll_arm() */
 static int pipe_fds[2];
+static unsigned nchannels, ncqs;	/* that the device has */
 
 uint64_t clock_now_ms(void)
 {
@@ -219,22 +220,27 @@ static int req_notify_cq(struct ibv_cq *q, int solicited)
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	channel.fd = pipe_fds[0];
+	nchannels++;
 	return &channel;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
+	cr_assert_eq(ncqs, 0, "would be refused");
+	nchannels--;
 	return 0;
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			     struct ibv_comp_channel *c, int vector)
 {
+	ncqs++;
 	return &cq;
 }
 
 int ibv_destroy_cq(struct ibv_cq *q)
 {
+	ncqs--;
 	return 0;
 }
 
@@ -381,6 +387,7 @@ static void setup(void)
 static void teardown(void)
 {
 	verbs_conn_fini(c);
+	cr_assert_eq(nchannels + ncqs, 0);
 	free(c);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
@@ -589,6 +596,7 @@ Test(verbs_conn, arming_is_for_an_empty_queue)
 	struct ibv_wc wc[4];
 	short events;
 
+	cr_assert(fcntl(c->fab.fd, F_GETFL) & O_NONBLOCK, "arming reads events");
 	cr_assert_eq(receive_some(0, 2), 0);
 	complete(number(0), IBV_WC_SUCCESS);
 	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the verbs provider offers on a device, what it asks of it, and what the device says of
  * itself. */
+#include <config.h>
+
 #include <criterion/criterion.h>
 
 #include <errno.h>
 
 #include <rdma/rdma_cma.h>
 
+#include "fab-devices.h"
 #include "verbs-priv.h"
 
 static struct fab_device_attr limits(int max_qp_wr, int max_cqe, int max_sge)
@@ -195,4 +198,203 @@ Test(verbs_dev, looks_for_each)
 	listed[1] = NULL;
 	cr_assert(!verbs_dev_look() && looks == 4);
 	cr_assert(!verbs_dev_look() && looks == 4);
+}
+
+/* ---- a look at all devices ---- */
+
+#define WINDOWS (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
+#define CAPS (FAB_CAP_MW_TYPE_1 | FAB_CAP_MW_TYPE_2B)
+#define EXTENSIONS IBV_DEVICE_MEM_MGT_EXTENSIONS
+#define DOWN IBV_PORT_DOWN
+#define ACTIVE IBV_PORT_ACTIVE
+
+/* Devices, and what is told of each. */
+static const struct machine {
+	struct ibv_device device;
+	int open_errno, query_errno;	/* -1: fails without one */
+	unsigned flags;
+	int mw_errno[2];		/* of each type; 0: it can be allocated */
+	struct ibv_port_attr ports[2];
+	struct fab_device told;
+} machine[] = {
+	{ { .name = "rxe0", .transport_type = IBV_TRANSPORT_IB }, .flags = WINDOWS | EXTENSIONS,
+	  .mw_errno = { 0, EOPNOTSUPP },
+	  .ports = { { .state = DOWN, .active_mtu = IBV_MTU_256 },
+		     { .state = ACTIVE, .active_mtu = IBV_MTU_4096 } },
+	  .told = { .attr.caps = FAB_CAP_MW_TYPE_1, .local_inv = true, .nports = 2, .nactive = 1,
+		    .mtu = 4096 } },
+	{ { .name = "siw0", .transport_type = IBV_TRANSPORT_IWARP }, .ports = { { .state = DOWN } },
+	  .told = { .kind = FAB_DEVICE_IWARP, .nports = 1 } },
+	{ { .name = "mlx5_0", .transport_type = IBV_TRANSPORT_IB }, .flags = WINDOWS | EXTENSIONS,
+	  .ports = { { .state = ACTIVE, .active_mtu = IBV_MTU_1024 },
+		     { .state = ACTIVE, .active_mtu = IBV_MTU_2048 } },
+	  .told = { .attr.caps = CAPS, .local_inv = true, .nports = 2, .nactive = 2,
+		    .mtu = 1024 } },
+	{ { .name = "closed" }, .open_errno = EACCES, .told = { .error = -EACCES } },
+	{ { .name = "silent" }, .open_errno = -1, .told = { .error = -EIO } },
+	{ { .name = "mute" }, .query_errno = ENXIO, .told = { .error = -EIO } },
+};
+static struct ibv_device hw[ARRAY_SIZE(machine)];
+static struct ibv_device *hw_list[ARRAY_SIZE(machine) + 1];
+static struct ibv_context contexts[ARRAY_SIZE(machine)];
+static int list_errno = -1;		/* or the list's; 0: without one */
+static int mw_errno[2];			/* as in struct machine */
+static unsigned nopen, ntold;		/* contexts, lists, pds, windows; devices */
+
+static const struct machine *of(const struct ibv_context *context)
+{
+	return &machine[context - contexts];
+}
+
+struct ibv_device **ibv_get_device_list(int *n)
+{
+	if (list_errno >= 0) {
+		errno = list_errno;
+		return NULL;
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(machine); i++) {
+		hw[i] = machine[i].device;
+		hw_list[i] = &hw[i];
+	}
+	*n = ARRAY_SIZE(machine);
+	nopen++;
+	return hw_list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	cr_assert_eq(list, hw_list);
+	nopen--;
+}
+
+static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	static struct ibv_mw mw;
+
+	errno = mw_errno[type - 1];
+	if (errno)
+		return NULL;
+	mw.context = pd->context;
+	nopen++;
+	return &mw;
+}
+
+static int dealloc_mw(struct ibv_mw *mw)
+{
+	nopen--;
+	return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context = &contexts[device - hw];
+	int err = of(context)->open_errno;
+
+	if (err > 0)
+		errno = err;
+	if (err)
+		return NULL;
+	*context = (struct ibv_context){ .device = device };
+	context->ops.alloc_mw = alloc_mw;
+	context->ops.dealloc_mw = dealloc_mw;
+	memcpy(mw_errno, of(context)->mw_errno, sizeof(mw_errno));
+	nopen++;
+	return context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	nopen--;
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	const struct machine *m = of(context);
+
+	*attr = (struct ibv_device_attr){ .device_cap_flags = m->flags, .max_mw = 7,
+					  .phys_port_cnt = m->ports[1].state ? 2 : 1 };
+	return m->query_errno;
+}
+
+int (ibv_query_port)(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	cr_assert(port == 1 || port == 2);
+	*(struct ibv_port_attr *)attr = of(context)->ports[port - 1];
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	static struct ibv_pd pd;
+
+	cr_assert(of(context)->flags & WINDOWS, "nothing to try");
+	pd.context = context;
+	nopen++;
+	return &pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	nopen--;
+	return 0;
+}
+
+static void told(void *arg, const struct fab_device *dev)
+{
+	const struct machine *m = &machine[ntold++];
+	const struct fab_device *want = &m->told;
+
+	cr_assert_eq(arg, &list_errno);
+	cr_assert_str_eq(dev->attr.name, m->device.name);
+	cr_assert_eq(dev->error, want->error, "%s: %d", m->device.name, dev->error);
+	cr_assert_eq(dev->kind, want->kind, "%s", m->device.name);
+	cr_assert_eq(dev->attr.caps, want->attr.caps, "%s", m->device.name);
+	cr_assert_eq(dev->attr.max_mw, dev->error ? 0 : 7, "%s", m->device.name);
+	cr_assert_eq(dev->local_inv, want->local_inv, "%s", m->device.name);
+	cr_assert_eq(dev->nports, want->nports, "%s", m->device.name);
+	cr_assert_eq(dev->nactive, want->nactive, "%s", m->device.name);
+	cr_assert_eq(dev->mtu, want->mtu, "%s: %u", m->device.name, dev->mtu);
+}
+
+/* For rtrsctl doctor. */
+Test(verbs_dev, a_look_at_each)
+{
+	cr_assert_eq(fab_devices(told, &list_errno), 0);
+	cr_assert(ntold == ARRAY_SIZE(machine) && nopen == 0);
+	list_errno = ENOSYS;
+	cr_assert_eq(fab_devices(told, &list_errno), -ENOSYS, "a kernel without RDMA");
+	list_errno = 0;
+	cr_assert_eq(fab_devices(told, &list_errno), -EIO);
+	cr_assert(ntold == ARRAY_SIZE(machine) && nopen == 0);
+}
+
+/* A driver's flags are the kernel's, and the library may lack the call.  What only lacks memory
+ * has windows. */
+Test(verbs_dev, windows_are_tried)
+{
+	static const struct {
+		int err[2];
+		unsigned caps;
+	} cases[] = {
+		{ { 0, 0 }, CAPS },
+		{ { EOPNOTSUPP, 0 }, FAB_CAP_MW_TYPE_2B },
+		{ { 0, ENOSYS }, FAB_CAP_MW_TYPE_1 },
+		{ { EINVAL, EINVAL }, 0 },
+		{ { ENOMEM, ENOMEM }, CAPS },
+	};
+	struct rdma_cm_id id = { 0 };
+	struct verbs_listener l = { .id = &id };
+	struct fab_device_attr attr;
+
+	cr_assert_eq(verbs_dev_query_listener(&l.fab, &attr), -ENODEV);
+	hw[0] = machine[0].device;
+	id.verbs = ibv_open_device(&hw[0]);
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		memcpy(mw_errno, cases[i].err, sizeof(mw_errno));
+		cr_assert_eq(verbs_dev_query_listener(&l.fab, &attr), 0);
+		cr_assert_eq(attr.caps, cases[i].caps, "%u", i);
+		cr_assert_str_eq(attr.name, "rxe0");
+		cr_assert_eq(nopen, 1);
+	}
 }

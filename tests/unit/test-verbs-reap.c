@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,6 +27,30 @@ uint64_t clock_now_ms(void)
 uint64_t clock_now_ns(void)
 {
 	return now_ms * 1000000;
+}
+
+/* ---- mutexes: only who holds one gives it back ---- */
+
+int __real_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr);
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr);
+int __real_pthread_mutex_unlock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
+
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attr)
+{
+	pthread_mutexattr_t checks;
+
+	cr_assert_null(attr);
+	pthread_mutexattr_init(&checks);
+	pthread_mutexattr_settype(&checks, PTHREAD_MUTEX_ERRORCHECK);
+	return __real_pthread_mutex_init(m, &checks);
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	if (__real_pthread_mutex_unlock(m))
+		abort();
+	return 0;
 }
 
 /* ---- what is destroyed, in order ---- */
@@ -317,7 +342,7 @@ static void setup(void)
 	cr_assert_eq(pipe(pipe_fds), 0);
 	for (unsigned n = 0; n < 2; n++) {
 		devices[n].device = &hw[n];
-		devices[n].async_fd = -1;
+		devices[n].async_fd = pipe_fds[1];
 		devices[n].ops.poll_cq = poll_cq;
 		devices[n].ops.post_send = post_send;
 		devices[n].ops.alloc_mw = alloc_mw;
@@ -568,6 +593,22 @@ Test(verbs_reap, a_pd_is_for_connections_of_its_cm)
 	fab_conn_destroy(conn);
 	fab_pd_destroy(pd);
 	fab_cm_destroy(first);
+}
+
+Test(verbs_reap, a_pd_needs_a_device)
+{
+	struct fab_conn *conn;
+	struct fab_pd *pd;
+
+	cr_assert_eq(fab_conn_create(cm, NULL, &conn), 0);
+	cr_assert_eq(fab_pd_create(conn, &pd), -EINVAL);
+	fab_conn_destroy(conn);
+	conn = resolved(0);
+	cr_assert_eq(fab_pd_create(conn, &pd), 0);
+	cr_assert(fcntl(devices[0].async_fd, F_GETFL) & O_NONBLOCK, "verbs_dev_events() reads");
+	fab_pd_destroy(pd);
+	fab_conn_destroy(conn);
+	fab_cm_destroy(cm);
 }
 
 /* Memory that paths leave behind has a bound: no further one comes, until the device goes on. */
