@@ -42,6 +42,11 @@ case $status in
 esac
 test_timeout_say "$name" "$limit" $status "$since"
 
+# An assertion that fails in a .fini does not count for Criterion.
+if [ $status -eq 0 ] && grep -q ': Assertion Failed' "$dir/out"; then
+	echo "$name: an assertion failed after a test"
+	status=1
+fi
 for report in "$dir"/report*; do
 	[ -s "$report" ] || continue
 	cat "$report"

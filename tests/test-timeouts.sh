@@ -41,6 +41,14 @@ END
 chmod +x criterion
 times_out 1 ./criterion sh "$tests/run-criterion.sh" ./criterion
 [ "$(grep 'has not ended' out)" = "has not ended: list::long" ] || fail "does not name the test"
+# What Criterion 2.4.1 says of an assertion in a .fini, with status 0.
+cat >criterion <<'END'
+#!/bin/sh
+echo '[RUN ] list::empty'
+echo '[PASS] list::empty: (0.00s)'
+echo '[----] test-list.c:7: Assertion Failed'
+END
+sh "$tests/run-criterion.sh" ./criterion >out && fail "an assertion in a .fini passes"
 mkdir -p tests/fuzz/corpus/x
 cp hangs fuzz-x.fuzz
 srcdir=. times_out 1 ./fuzz-x.fuzz sh "$tests/run-fuzz.sh" ./fuzz-x.fuzz
