@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
@@ -19,7 +20,9 @@ static struct rdma_event_channel channel;
 static struct rdma_cm_event *next;	/* to be got, or NULL */
 static struct rdma_cm_id *made;		/* the last id */
 static struct ibv_context *device;	/* of new ids */
-static unsigned nids, nunacked, nlistening, nrejected;
+static unsigned nids, nunacked, nlistening, nrejected, nlooks;
+static int id_errno;			/* of ids that cannot be made, or 0 */
+static struct fab_cm *cm;
 static int pipe_fds[2];
 static int afonly;			/* option of the last id */
 static const char hello[] = "hello";	/* the private data of both ends */
@@ -49,6 +52,9 @@ void rdma_destroy_event_channel(struct rdma_event_channel *c)
 int rdma_create_id(struct rdma_event_channel *c, struct rdma_cm_id **id, void *context,
 		   enum rdma_port_space ps)
 {
+	errno = id_errno;
+	if (id_errno)
+		return -1;
 	*id = id_create(context);
 	return 0;
 }
@@ -72,6 +78,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, siz
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	cr_assert_eq(afonly, addr->sa_family == AF_INET6, "both may have a listener");
+	memcpy(&id->route.addr.src_storage, addr, sizeof(id->route.addr.src_storage));
 	return 0;
 }
 
@@ -89,6 +96,11 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockad
 
 int rdma_resolve_route(struct rdma_cm_id *id, int ms)
 {
+	bool held = pthread_mutex_trylock(&verbs_cm(cm)->lock) == EBUSY;
+
+	if (!held)
+		pthread_mutex_unlock(&verbs_cm(cm)->lock);
+	cr_assert(held, "another thread may destroy the connection");
 	cr_assert_eq(ms, 5000);
 	return 0;
 }
@@ -111,6 +123,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t len)
 {
 	nrejected++;
+	if (id->context)		/* there is a connection, and its user rejects */
+		expect_bytes(private_data, hello, len, "the private data");
+	cr_assert_eq(len, id->context ? sizeof(hello) : 0);
 	return 0;
 }
 
@@ -138,9 +153,15 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
+int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *old)
+{
+	cr_assert(at->it_value.tv_sec || at->it_value.tv_nsec);
+	nlooks++;
+	return 0;
+}
+
 /* ---- a connection over it ---- */
 
-static struct fab_cm *cm;
 static struct fab_conn *conn;
 static struct fab_event ev;
 
@@ -205,7 +226,7 @@ static void connect_to_peer(bool answered)
 	cr_assert_eq(ev.type, FAB_EVENT_ESTABLISHED);
 }
 
-static void accept_peer(struct fab_listener **l)
+static void peer_asks(struct fab_listener **l)
 {
 	struct fab_addr at = { .provider = fab_provider_find("rdma"),
 			       .len = sizeof(struct sockaddr_in) };
@@ -219,6 +240,11 @@ static void accept_peer(struct fab_listener **l)
 	cr_assert_eq(fab_cm_get_event(cm, &ev), 1);
 	cr_assert(ev.type == FAB_EVENT_CONNECT_REQUEST && ev.listener == *l);
 	conn = ev.conn;
+}
+
+static void accept_peer(struct fab_listener **l)
+{
+	peer_asks(l);
 	cr_assert_eq(fab_accept(conn, hello, sizeof(hello)), 0);
 }
 
@@ -247,7 +273,7 @@ Test(verbs_cm, ends_of_a_connection)
 		{ false, RDMA_CM_EVENT_REJECTED, TIMED_OUT_THERE, FAB_EVENT_UNREACHABLE,
 		  -ECONNRESET, "the connection request was refused" },
 		{ false, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, FAB_EVENT_UNREACHABLE, -ETIMEDOUT,
-		  "cannot connect" },
+		  "cannot connect: Connection timed out" },
 		{ false, RDMA_CM_EVENT_DISCONNECTED, 0, FAB_EVENT_UNREACHABLE, -ECONNRESET,
 		  "peer disconnected" },
 		{ true, RDMA_CM_EVENT_REJECTED, BY_ITS_USER, -1, 0, "peer disconnected" },
@@ -296,6 +322,7 @@ Test(verbs_cm, a_removed_device_is_reported)
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), 1);
 	cr_assert(ev.type == FAB_EVENT_DISCONNECTED && ev.status == -ENODEV);
+	cr_assert_eq(nlooks, 1, "verbs_dev_look() is due later");
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), 0);
 	fab_conn_destroy(conn);
 	conn = NULL;
@@ -354,18 +381,46 @@ Test(verbs_cm, rejected_after_it_was_accepted)
 	fab_listener_destroy(l);
 }
 
+Test(verbs_cm, a_peer_is_rejected_in_words)
+{
+	struct fab_listener *l;
+
+	peer_asks(&l);
+	fab_reject(conn, hello, sizeof(hello));
+	cr_assert_eq(nrejected, 1);
+	fab_listener_destroy(l);
+	resolve_address();
+}
+
+Test(verbs_cm, no_id)
+{
+	struct fab_addr at = { .provider = fab_provider_find("rdma"),
+			       .len = sizeof(struct sockaddr_in), .ss.ss_family = AF_INET };
+	struct fab_listener *l;
+
+	resolve_address();
+	id_errno = ENODEV;
+	cr_assert_eq(fab_listen(cm, &at, &l), -ENODEV);
+	cr_assert_eq(fab_conn_create(cm, NULL, &(struct fab_conn *){ NULL }), -ENODEV);
+}
+
 /* See rdma_bind_addr() above. */
 Test(verbs_cm, an_ipv6_listener_leaves_ipv4_to_another)
 {
-	static const sa_family_t families[] = { AF_INET, AF_INET6 };
+	static const struct {
+		sa_family_t family;
+		socklen_t len;
+	} cases[] = { { AF_INET, sizeof(struct sockaddr_in) },
+		      { AF_INET6, sizeof(struct sockaddr_in6) } };
 
-	for (unsigned i = 0; i < ARRAY_SIZE(families); i++) {
-		struct fab_addr at = { .provider = fab_provider_find("rdma"),
-				       .len = sizeof(struct sockaddr_in6) };
+	for_each_case(c, cases) {
+		struct fab_addr at = { .provider = fab_provider_find("rdma"), .len = c->len,
+				       .ss.ss_family = c->family };
 		struct fab_listener *l;
 
-		at.ss.ss_family = families[i];
 		cr_assert_eq(fab_listen(cm, &at, &l), 0);
+		fab_listener_addr(l, &at);
+		cr_assert(at.ss.ss_family == c->family && at.len == c->len);
 		fab_listener_destroy(l);
 	}
 	resolve_address();

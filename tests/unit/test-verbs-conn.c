@@ -43,6 +43,7 @@ static bool keeps_key;			/* a window of type 1 has the key that it had */
 static bool broken_cq, removed, no_memory, in_error;
 static unsigned destroyed;
 static bool keeps_qp;			/* refuses to destroy it */
+static bool freed_qp;
 static uint64_t last_flush;		/* comes while the queue pair is being destroyed; 0: none */
 static uint64_t now_ms = 1;
 static char lines[1000];		/* of the log */
@@ -234,6 +235,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			     struct ibv_comp_channel *c, int vector)
 {
+	cr_assert(cqe == 137 && c == &channel);
 	ncqs++;
 	return &cq;
 }
@@ -277,6 +279,10 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 int rdma_create_qp(struct rdma_cm_id *i, struct ibv_pd *p, struct ibv_qp_init_attr *attr)
 {
+	cr_assert(attr->qp_type == IBV_QPT_RC && !attr->sq_sig_all);
+	cr_assert(attr->send_cq == &cq && attr->recv_cq == &cq);
+	cr_assert(attr->cap.max_send_wr == 73 && attr->cap.max_recv_wr == 64);
+	cr_assert(attr->cap.max_send_sge == 2 && attr->cap.max_recv_sge == 4);
 	if (attr->cap.max_inline_data > inline_room) {
 		errno = EINVAL;
 		return -1;
@@ -290,7 +296,9 @@ int ibv_destroy_qp(struct ibv_qp *q)
 	destroyed++;
 	if (last_flush)
 		complete(last_flush, IBV_WC_WR_FLUSH_ERR);
-	return keeps_qp || removed ? EIO : 0;
+	cr_assert_not(freed_qp);
+	freed_qp = !keeps_qp && !removed;
+	return freed_qp ? 0 : EIO;
 }
 
 const char *ibv_get_device_name(struct ibv_device *d)
@@ -526,6 +534,36 @@ Test(verbs_conn, the_first_failure_is_the_cause)
 	expect_flushed(flushed, 0, 3, 0);
 }
 
+/* Of rxe, for any failure of its own. */
+Test(verbs_conn, a_flush_is_a_failure)
+{
+	static unsigned flushed[ROOM];
+
+	cr_assert_eq(send_some(0, 1), 0);
+	complete(posted[0], IBV_WC_WR_FLUSH_ERR);
+	nposted = 0;
+	drain(flushed);
+	expect_flushed(flushed, 0, 1, 1);
+	cr_assert_str_eq(cause(), "the queue pair broke: the peer is gone or a request was bad");
+}
+
+/* Each 8th is signaled all the same, so that whoever asks for no completion can post for ever.
+ * Nobody is told of these. */
+Test(verbs_conn, unsignaled_sends)
+{
+	struct ibv_send_wr wr = { .wr_id = number(0), .opcode = IBV_WR_SEND };
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < 200; i++) {
+		calls[0] = '\0';
+		cr_assert_eq(verbs_post_send(&c->fab, &wr), 0, "%u: %s", i, cause());
+		cr_assert_eq(flags_of[i], i % 8 == 7 ? IBV_SEND_SIGNALED : 0, "%u", i);
+		if (flags_of[i])
+			complete(posted[i], IBV_WC_SUCCESS);
+	}
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 0);
+}
+
 Test(verbs_conn, refused_send)
 {
 	static unsigned flushed[ROOM];
@@ -599,15 +637,19 @@ Test(verbs_conn, arming_is_for_an_empty_queue)
 	cr_assert(fcntl(c->fab.fd, F_GETFL) & O_NONBLOCK, "arming reads events");
 	cr_assert_eq(receive_some(0, 2), 0);
 	complete(number(0), IBV_WC_SUCCESS);
+	wcs[0].opcode = IBV_WC_RECV;
 	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);
 	cr_assert_eq(notifies + event_reads, 0);
 	cr_assert_eq(verbs_poll(&c->fab, wc, 4), 1);
-	cr_assert_eq(wc[0].wr_id, number(0));
+	cr_assert(wc[0].wr_id == number(0) && wc[0].status == IBV_WC_SUCCESS);
 	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0);
 	cr_assert_eq(notifies, 1);
 	cr_assert_eq(events, POLLIN);
 	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0);
 	cr_assert_eq(notifies, 1, "one stands already");
+	cr_assert_eq(verbs_poll_need_rearm(&c->fab), 0);
+	verbs_conn_disconnect(&c->fab, "a test");
+	cr_assert_eq(verbs_poll_need_rearm(&c->fab), FAB_REARM_EVENTS, "late posts ring nothing");
 }
 
 /* The CQ is broken: what was posted does not come back, and nothing touches it when drained is

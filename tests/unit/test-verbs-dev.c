@@ -61,6 +61,7 @@ Test(verbs_dev, nothing)
 	cr_assert(limits(1000, 5, 4).max_qp_wr == 0);
 	cr_assert(limits(0, 0, 0).max_qp_wr == 0 && limits(0, 0, 0).max_sge == 0);
 	cr_assert(limits(-1, -1, -1).max_qp_wr == 0 && limits(-1, -1, -1).max_sge == 0);
+	cr_assert(limits(0, 0, 0).max_mw == 0);
 }
 
 /* Before any trial: type 2 without a way to invalidate it is of no use. */
@@ -397,4 +398,6 @@ Test(verbs_dev, windows_are_tried)
 		cr_assert_str_eq(attr.name, "rxe0");
 		cr_assert_eq(nopen, 1);
 	}
+	id.verbs = &contexts[ARRAY_SIZE(machine) - 1];
+	cr_assert_eq(verbs_dev_query_listener(&l.fab, &attr), -EIO);
 }

@@ -576,6 +576,34 @@ Test(verbs_reap, a_cm_outlives_the_id_of_a_removed_device)
 	expect_done("qp0 cq0 pd0 id0 cm0 ");
 }
 
+/* The kernel waits until the device is closed, which librdmacm does behind the last id. */
+Test(verbs_reap, an_idle_device_that_goes_has_no_id)
+{
+	struct fab_pd *pd = NULL;
+
+	fab_conn_destroy(connection(0, &pd));
+	fab_pd_destroy(pd);
+	expect_done("qp0 cq0 pd0 ");
+	tell_removed();
+	expect_done("qp0 cq0 pd0 id0 ");
+	fab_cm_destroy(cm);
+	expect_done("qp0 cq0 pd0 id0 cm0 ");
+}
+
+/* The record of a device that is gone is not for the next one at its address. */
+Test(verbs_reap, a_device_that_comes_back)
+{
+	struct fab_conn *conn = resolved(0);
+
+	tell(RDMA_CM_EVENT_DEVICE_REMOVAL, FAB_EVENT_UNREACHABLE);
+	fab_conn_destroy(conn);
+	expect_done("id0 ");
+	fab_conn_destroy(resolved(0));
+	expect_done("id0 ");
+	fab_cm_destroy(cm);
+	expect_done("id0 id0 cm0 ");
+}
+
 /* The thread of a device belongs to the cm of the pd, which waits for it. */
 Test(verbs_reap, a_pd_is_for_connections_of_its_cm)
 {
