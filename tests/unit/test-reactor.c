@@ -6,16 +6,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "log.h"
 #include "loop-impl.h"
 #include "reactor-ring.h"
 #include "reactor.h"
 #include "unit.h"
+#include "util.h"
 
 static struct reactor *r;
 static int pair[2];
@@ -42,6 +45,19 @@ static void teardown(void)
 }
 
 TestSuite(reactor, .init = setup, .fini = teardown, .timeout = 30);
+
+/* The entry that was queued last, and whose it is. */
+static struct io_uring_sqe *last_sqe;
+static struct reactor_op *last_op;
+
+struct io_uring_sqe *__real_reactor_ring_sqe(struct reactor *reactor, struct reactor_op *op);
+struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *reactor, struct reactor_op *op);
+
+struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *reactor, struct reactor_op *op)
+{
+	last_op = op;
+	return last_sqe = __real_reactor_ring_sqe(reactor, op);
+}
 
 /* ---- tasks ---- */
 
@@ -444,6 +460,44 @@ Test(reactor, unwatch_between_refused_polls)
 	}
 }
 
+/* The kernel may end a poll that reports several times, as when completions overflow. */
+Test(reactor, a_poll_that_ends_is_armed_again)
+{
+	char c;
+
+	watch_start(POLLIN);
+	last_sqe->len = 0;		/* without IORING_POLL_ADD_MULTI */
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(write(pair[1], "x", 1), 1);
+		run_until(1);
+		cr_assert_eq(read(pair[0], &c, 1), 1);
+	}
+	watch_end();
+}
+
+static void (*cancel_done)(struct reactor_op *op, int res, unsigned flags);
+
+static void cancel_comes_too_early(struct reactor_op *op, int res, unsigned flags)
+{
+	cr_assert_eq(res, -ENOENT);
+	op->done = cancel_done;
+	op->done(op, -EALREADY, flags);
+}
+
+/* A poll that was about to complete goes on behind its cancellation, which said -EALREADY. */
+Test(reactor, a_poll_is_cancelled_again)
+{
+	watch_start(POLLIN);
+	cr_assert_eq(write(pair[1], "x", 1), 1);
+	run_until(1);
+	loop_unwatch(&watch);
+	last_sqe->addr = 1;		/* of nobody */
+	cancel_done = last_op->done;
+	last_op->done = cancel_comes_too_early;
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "ready closed ");
+}
+
 static bool ready_unwatches(struct loop_watch *w)
 {
 	note("ready");
@@ -786,6 +840,92 @@ Test(reactor, message_ends_the_wait)
 	reactor_stop(r);
 	reactor_stop(r);
 	cr_assert_eq(reactor_run(r), 0);
+}
+
+/* A stop that comes behind the last run, or without any. */
+Test(reactor, stopped_and_never_run)
+{
+	struct reactor *own;
+
+	cr_assert_eq(reactor_create("own", 8, &own), 0);
+	reactor_stop(own);
+	reactor_destroy(own);
+}
+
+/* ---- where rings are forbidden ---- */
+
+static int forbidden;			/* -errno of each new ring */
+static const char *sysctl_text;		/* of kernel.io_uring_disabled; NULL: the kernel has none */
+static int nopen;
+static char line[512];
+
+int __real_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+				      struct io_uring_params *p);
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+				      struct io_uring_params *p);
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+int __real_fclose(FILE *f);
+int __wrap_fclose(FILE *f);
+
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+				      struct io_uring_params *p)
+{
+	return forbidden ? forbidden : __real_io_uring_queue_init_params(entries, ring, p);
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	if (!forbidden || strcmp(path, "/proc/sys/kernel/io_uring_disabled"))
+		return __real_fopen(path, mode);
+	if (!sysctl_text) {
+		errno = ENOENT;
+		return NULL;
+	}
+	nopen++;
+	return fmemopen((void *)(uintptr_t)sysctl_text, strlen(sysctl_text), "r");
+}
+
+int __wrap_fclose(FILE *f)
+{
+	nopen -= forbidden != 0;
+	return __real_fclose(f);
+}
+
+static void keep_line(enum log_level level, const char *text)
+{
+	snprintf(line, sizeof(line), "%s", text);
+}
+
+/* The line names what forbids the ring, and the way out. */
+Test(reactor, forbidden)
+{
+	static const struct {
+		int rc;
+		const char *sysctl, *says;
+	} rows[] = {
+		{ -EPERM, "1\n", "kernel.io_uring_disabled = 1): run as root" },
+		{ -EPERM, "2\n", "kernel.io_uring_disabled = 2): to allow it" },
+		{ -EPERM, "0\n", "a system call filter, as containers have" },
+		{ -EPERM, "\n", "a system call filter, as containers have" },
+		{ -EPERM, NULL, "a system call filter, as containers have" },
+		{ -EACCES, "1\n", "a system call filter, as containers have" },
+		{ -ENOSYS, "0\n", "this kernel has no io_uring" },
+		{ -ENOMEM, "0\n", "raise the limit of locked memory" },
+		{ -EMFILE, "0\n", "cannot create an io_uring: Too many open files" },
+	};
+	struct reactor *own;
+
+	log_init(keep_line, LOG_LEVEL_INFO);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		forbidden = rows[i].rc;
+		sysctl_text = rows[i].sysctl;
+		line[0] = '\0';
+		cr_assert_eq(reactor_create("own", 8, &own), forbidden);
+		cr_assert_not_null(strstr(line, rows[i].says), "%s", line);
+		cr_assert_eq(nopen, 0);
+	}
+	forbidden = 0;
 }
 
 /* ---- what the ring refuses ---- */

@@ -121,7 +121,6 @@ static void poll_in_failed(struct reactor_poll *p, int err)
 		loop_timer_set(&r->loop, &p->again, clock_now_ms() + ARM_AGAIN_MS);
 		return;
 	}
-	p->in_failed = true;
 	log_limited(&failed_limit, LOG_LEVEL_WARN, r->name,
 		    "poll of descriptor %d: %s; trying again", p->watch->fd, strerror(-err));
 	poll_arm_in(p);
