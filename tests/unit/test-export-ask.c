@@ -24,6 +24,15 @@ static unsigned other_step;		/* 2: and another one begins at once */
 static _Atomic(uint64_t) *our_turns;
 static uint64_t our_turn;
 
+static unsigned npass, nfail;		/* so many pass, and then so many fail with EIO */
+static void (*real_done)(struct reactor_op *op, int res, unsigned flags);
+
+static void fail_done(struct reactor_op *op, int res, unsigned flags)
+{
+	op->done = real_done;
+	op->done(op, -EIO, flags);
+}
+
 struct io_uring_sqe *__real_reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
 struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
 
@@ -33,6 +42,13 @@ struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *r, struct reactor_o
 
 	cr_assert_lt(nasked, ASKED_MAX);
 	asked[nasked++] = sqe;
+	if (npass) {
+		npass--;
+	} else if (nfail) {
+		nfail--;
+		real_done = op->done;
+		op->done = fail_done;
+	}
 	if (!other_turns)
 		return sqe;
 	if (nasked == other_ends && our_turns)
@@ -91,11 +107,14 @@ static char letter(const struct export *ex, const struct io_uring_sqe *sqe)
 static const char *asked_of(const struct export *ex)
 {
 	static char text[RING + 1];
+	unsigned n = 0;
 
 	cr_assert_leq(nasked, RING);
-	for (unsigned i = 0; i < nasked; i++)
-		text[i] = letter(ex, asked[i]);
-	text[nasked] = '\0';
+	for (unsigned i = 0; i < nasked; i++) {
+		if (asked[i]->opcode != IORING_OP_TIMEOUT)	/* for lines about failures */
+			text[n++] = letter(ex, asked[i]);
+	}
+	text[n] = '\0';
 	nasked = 0;
 	return text;
 }
@@ -169,6 +188,51 @@ Test(export_ask, direct)
 
 	store_file(ex)->fs |= STORE_FILE_FS_DSYNC;
 	ask_all(ex, asks, ARRAY_SIZE(asks), buf);
+}
+
+/* A request whose first @n steps fail asks for @want, and fails. */
+static void fails(struct export *ex, enum rnbd_io_op op, uint32_t flags, unsigned n,
+		  const char *want)
+{
+	static char buf[4096] __attribute__((aligned(4096)));
+	const char *got;
+
+	nfail = n;
+	cr_assert_eq(rig_do(ex, op, flags, 4096, 4096, buf), -EIO);
+	got = asked_of(ex);
+	cr_assert_str_eq(got, want, "%s instead of %s", got, want);
+	cr_assert_eq(nfail, 0);
+}
+
+/* After a failed write with DSYNC the same write without DSYNC tells the cause: the write, a matter
+ * of this request; or the sync, which FLUSHes report from then on. */
+Test(export_ask, failed_dsync)
+{
+	struct export *ex = ask_export("a=f,direct", 4096);
+
+	store_file(ex)->fs |= STORE_FILE_FS_DSYNC;
+	fails(ex, RNBD_OP_READ, 0, 1, "R");
+	fails(ex, RNBD_OP_WRITE, 0, 1, "W");
+	fails(ex, RNBD_OP_WRITE, RNBD_F_FUA, 2, "DW");
+	cr_assert_eq(export_sync_error(ex), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	nasked = 0;
+	fails(ex, RNBD_OP_WRITE, RNBD_F_FUA, 1, "DW");
+	cr_assert_eq(export_sync_error(ex), -EIO);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -EIO);
+}
+
+/* The data of a FUA went, and its sync fails: no failed write, but a loss. */
+Test(export_ask, failed_sync)
+{
+	struct export *ex = ask_export("a=f", 0);
+
+	npass = 1;
+	fails(ex, RNBD_OP_WRITE, RNBD_F_FUA, 1, "WS");
+	cr_assert_eq(export_writes_failed(ex).n, 0);
+	cr_assert_eq(export_sync_error(ex), -EIO);
+	fails(ex, RNBD_OP_WRITE, 0, 1, "W");
+	cr_assert_eq(export_writes_failed(ex).n, 1);
 }
 
 /* A file system of which nothing is known may take DSYNC, and sync nothing. */

@@ -502,6 +502,32 @@ Test(export_lock, of_who_may_write_counts)
 	}
 }
 
+static int flock_errno;			/* of each flock(2); 0: the kernel's */
+
+int __real_flock(int fd, int how);
+int __wrap_flock(int fd, int how);
+
+int __wrap_flock(int fd, int how)
+{
+	if (!flock_errno)
+		return __real_flock(fd, how);
+	errno = flock_errno;
+	return -1;
+}
+
+/* Where locks do not work, as over NFS without its lock daemon, nobody is waited for. */
+Test(export_lock, that_cannot_be)
+{
+	char err[512] = "";
+
+	add(&exports, "a=f");
+	flock_errno = ENOLCK;
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), -ENOLCK);
+	cr_assert_not_null(strstr(err, "No locks available"), "%s", err);
+	flock_errno = 0;
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+}
+
 /* A process that hides its description is none that writes, if the byte of those who do is free. */
 Test(export_lock, of_nobody_does_not_count)
 {

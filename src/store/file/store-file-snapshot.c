@@ -60,9 +60,10 @@ static int name_file(int fd, int dir, const char *path)
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if (linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0)
 		return -errno;
-	rc = fsync(dir) < 0 ? -errno : 0;
-	if (rc)
-		unlinkat(dir, name, 0);
+	if (!fsync(dir))
+		return 0;
+	rc = -errno;
+	unlinkat(dir, name, 0);
 	return rc;
 }
 
