@@ -165,6 +165,23 @@ SIM_TEST(failures)
 	end(1);
 }
 
+/* With EOPNOTSUPP fsync(2) would succeed. */
+SIM_TEST(failed_flushes)
+{
+	static const struct { int says, told; } cases[] = {
+		{ -EOPNOTSUPP, -EIO }, { -ENOSPC, -ENOSPC }, { -EIO, -EIO },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		begin();
+		CHECK(request(UBLK_OP_WRITE, 1) == 0);
+		sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, cases[i].says, 1);
+		CHECK(request(UBLK_OP_FLUSH, 0) == cases[i].told);
+		CHECK(request(UBLK_OP_FLUSH, 0) == cases[i].told);
+		end(1);
+	}
+}
+
 /* A write, @steps steps behind whose begin the process is killed, the server hears of it or not;
  * then another one.  What was sent first arrives last.  True if the first had ended. */
 static bool killed_at(unsigned steps, uint32_t op_flags, bool heard)
