@@ -101,6 +101,6 @@ mistake "'--threds" "${gateway[@]}" --threds=3 server=127.0.0.1:1
 not_now 'refused|not reached|no server' "${gateway[@]}" server=127.0.0.1:1 export=disk
 not_now 'refused|not reached|no server' "${bench[@]}"
 mistake 'expected one NAME' "$top_builddir/rtrs-psk"
-not_now 'cannot be written' bash -c "$top_builddir/rtrs-psk gw1 >/dev/full"
+not_now 'cannot be written' bash -c '"$0" gw1 >/dev/full' "$top_builddir/rtrs-psk"
 mistake "no command 'reboot'" "$top_builddir/rtrsctl" reboot
 not_now 'No such file' "$top_builddir/rtrsctl" --socket "$tmp/none.sock" status

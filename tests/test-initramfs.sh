@@ -21,8 +21,9 @@ END
 # Its program reads the copies elsewhere.
 printf '#!/bin/sh\nexit 0\n' >"$tmp/bin/chroot"
 chmod +x "$tmp/bin/chroot"
+ln -s "$(realpath "$top_builddir")" "$tmp/sbin"
 sed -e "s,/usr/share/initramfs-tools/hook-functions,$tmp/hook-functions," \
-	-e "s,@sbindir@,$(realpath "$top_builddir")," -e "s,@sysconfdir@,$tmp/etc," \
+	-e "s,@sbindir@,$tmp/sbin," -e "s,@sysconfdir@,$tmp/etc," \
 	-e 's,^settings=.*,settings=/dev/null,' -e "s,@udevrulesdir@/60-rtrs-attach.rules,/dev/null," -e '/^copy_file rules/d' \
 	"$top_srcdir/contrib/initramfs/hook.in" >"$tmp/hook"
 

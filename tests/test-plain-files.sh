@@ -17,12 +17,14 @@ refuses() {
 	grep -F "$file: expected a regular file" "$tmp/out"
 }
 
+preload=$(nbdkit_preload)
+nbdkit=(env ${preload:+LD_PRELOAD="$preload"} nbdkit)
 for file in "$tmp/fifo" /dev/zero; do
 	refuses "$file" "$RTRS_SERVER" --config "$file" --check
 	refuses "$file" "$RTRS_SERVER" --config "$file"
 	refuses "$file" "$RTRS_NBD" 127.0.0.1 "config=$file"
 	refuses "$file" "$RTRS_NBD" 127.0.0.1 "auth-psk=$file"
-	refuses "$file" nbdkit -f "$RTRS_PLUGIN" 127.0.0.1 "config=$file"
+	refuses "$file" "${nbdkit[@]}" -f "$RTRS_PLUGIN" 127.0.0.1 "config=$file"
 	refuses "$file" "$RTRS_SERVER" "--auth-psk=$file" x=mem:1M
 done
 mkdir "$tmp/certs"
