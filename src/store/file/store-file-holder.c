@@ -182,8 +182,10 @@ static void holder_look_through(struct search *s)
 	if (!proc || (access("/proc/1", F_OK) && errno == ENOENT && lock_holder_lives(1)))
 		s->hidden = true;
 	while (proc && !s->counts && (entry = readdir(proc))) {
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			holder_look_into(s, (pid_t)atoi(entry->d_name));
+		pid_t pid = (pid_t)atoi(entry->d_name);	/* 0: of no process */
+
+		if (pid)
+			holder_look_into(s, pid);
 	}
 	if (proc)
 		closedir(proc);
