@@ -25,6 +25,7 @@
 
 static uint32_t align;			/* of the file system; 0: as it is */
 static bool tells_align;		/* by statx() */
+static bool takes_any;			/* pread() takes any alignment */
 
 #ifdef STATX_DIOALIGN
 int __real_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
@@ -50,7 +51,8 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t len, off_t off);
 
 ssize_t __wrap_pread(int fd, void *buf, size_t len, off_t off)
 {
-	if (align && (len % align || (uint64_t)off % align || (uintptr_t)buf % align)) {
+	if (align && !takes_any &&
+	    (len % align || (uint64_t)off % align || (uintptr_t)buf % align)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -119,6 +121,24 @@ Test(export_limits, direct_as_a_file_system_tells_it)
 }
 
 Test(export_limits, direct_as_it_is_found) { direct_up_to_the_limit(false); }
+
+/* An alignment that cannot be kept is refused, whatever the file system takes. */
+Test(export_limits, direct_as_no_file_system_tells_it, .init = rig_init, .fini = rig_fini)
+{
+#ifdef STATX_DIOALIGN
+	static const uint32_t aligns[] = { 3 * RNBD_SECTOR_SIZE, 2 * DIO_ALIGN_MAX };
+	char err[512];
+
+	rig_file("disk", SIZE, 1);
+	tells_align = takes_any = true;
+	for_each_case(a, aligns) {
+		align = *a;
+		cr_assert_eq(export_add_line(&rig.exports, "d=disk,direct", err, sizeof(err)),
+			     -EINVAL, "%u", *a);
+	}
+	align = 0;
+#endif
+}
 
 /* ---- blocks of a disk ---- */
 

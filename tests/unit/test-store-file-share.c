@@ -332,11 +332,20 @@ Test(store_file_share, the_next_name_goes_on)
 	cr_assert_eq(store_lead_join(store, ex), 0);
 	cr_assert_eq(exports_join(&all, &next.ex, why, sizeof(why)), 0, "%s", why);
 	cr_assert_eq(store_file_share_begin(&next.ex, why, sizeof(why)), 0, "%s", why);
+	cr_assert_str_eq(store_lead_refusal(store), "");
+	cr_assert_eq(take(B, CLOCK_NEVER), 0);
+	store_lead_want(store, false, 0);
+	while (store->held)
+		loop_run_inbox(&loop);
+	cr_assert(strstr(store_lead_refusal(store), "the host with the key 0x2222 "), "%s",
+		  store_lead_refusal(store));
+	cr_assert_eq(yield(B), 0);
 	store->writers = 1;
 	store_lead_want(store, false, 0);
 	while (store->held)
 		loop_run_inbox(&loop);
 	cr_assert_eq(dev.holder, A);
+	cr_assert_str_eq(store_lead_refusal(store), "");
 	store_lead_goes(store, ex);
 	exports_leave(&all, ex);
 	cr_assert(store_lead_fences(store) && store_lead_is_owner(store));

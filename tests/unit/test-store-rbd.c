@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,10 +18,14 @@
 #include "store-driver.h"
 #include "store-rbd-priv.h"
 #include "unit.h"
+#include "worker.h"
 
 #define KEY_MAX 2048u			/* as store-rbd-steps.c has it */
 #define CEPH_CONF_MAX (16u << 20)	/* likewise */
 #define WATCHERS_MAX 64u		/* as store-rbd-lock.c has it */
+
+extern const struct store_driver store_rbd_driver;
+extern const struct store_io_ops store_rbd_io_ops;
 
 static uint8_t key[4 * KEY_MAX];	/* the file */
 static size_t loaded;			/* bytes of the passphrase that librbd was given */
@@ -97,6 +103,91 @@ Test(store_rbd, a_configuration_is_a_regular_file)
 	cr_assert_eq(checks_conf(file, &c), -EINVAL);
 	cr_assert(strstr(c.err, "cannot be read: expected a regular file"), "%s", c.err);
 	unlink(file);
+}
+
+/* ---- threads that open an image ---- */
+
+static bool no_threads;
+static unsigned nfreed, nended;
+static sem_t let_go;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *arg),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *arg),
+			  void *arg);
+void __real_export_spec_free(struct export_spec *spec);
+void __wrap_export_spec_free(struct export_spec *spec);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *arg),
+			  void *arg)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attr, fn, arg);
+}
+
+void __wrap_export_spec_free(struct export_spec *spec)
+{
+	nfreed++;
+	__real_export_spec_free(spec);
+}
+
+static int create_late(rados_t *cluster, const char *id)
+{
+	while (sem_wait(&let_go))
+		;
+	*cluster = &let_go;
+	return 0;
+}
+
+static int read_file_fails(rados_t cluster, const char *path)
+{
+	return -EINVAL;
+}
+
+static void late_ends(rados_t cluster)
+{
+	nended += cluster == &let_go;
+}
+
+static struct export an_image(struct exports *all, const char *conf)
+{
+	return (struct export){ .path = (char *)"rbd:pool/image", .all = all,
+				.spec = { .name = "a", .path = "rbd:pool/image", .conf = conf,
+					  .driver = &store_rbd_driver } };
+}
+
+Test(store_rbd, no_thread_to_open_an_image)
+{
+	struct exports all = { .n = 0 };
+	struct store_rbd r = { .ex = an_image(&all, NULL) };
+	char err[256] = "";
+
+	no_threads = true;
+	cr_assert_eq(store_rbd_connect(&r, err, sizeof(err)), -EAGAIN);
+	cr_assert(strstr(err, "cannot be opened: "), "%s", err);
+}
+
+/* What a call has got that nobody waits for is given back when its cluster answers. */
+Test(store_rbd, an_image_that_opens_too_late)
+{
+	char conf[] = "/tmp/test-store-rbd.XXXXXX", err[256] = "";
+	struct exports all = { .n = 0 };
+	struct store_rbd r = { .ex = an_image(&all, conf) };
+
+	close(mkstemp(conf));
+	rbd_lib.rados_create = create_late;
+	rbd_lib.rados_conf_read_file = read_file_fails;
+	rbd_lib.rados_shutdown = late_ends;
+	sem_init(&let_go, 0, 0);
+	atomic_store(&all.stopping, true);
+	cr_assert_eq(store_rbd_connect(&r, err, sizeof(err)), -ECANCELED);
+	cr_assert(strstr(err, "the server stops"), "%s", err);
+	cr_assert(aside_left());
+	sem_post(&let_go);
+	while (aside_left())
+		sched_yield();
+	cr_assert_eq(nended, 1);
+	cr_assert_eq(nfreed, 1);
+	unlink(conf);
 }
 
 /* ---- ids ---- */
@@ -188,9 +279,6 @@ Test(store_rbd, watchers_up_to_the_limit)
 }
 
 /* ---- two written names ---- */
-
-extern const struct store_driver store_rbd_driver;
-extern const struct store_io_ops store_rbd_io_ops;
 
 static void image_comes(struct store_rbd *r, struct store *store, const char *name)
 {
