@@ -213,6 +213,8 @@ int export_state_take(struct exports *e, struct store *store)
 			  "the previous server ended during a sync of '%s': clients with unflushed "
 			  "writes are notified",
 			  ex->path);
+	if (atomic_load(&state->losses) && ex->driver->drop)
+		ex->driver->drop(store_oldest_name(store));
 	return 0;
 }
 

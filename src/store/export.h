@@ -111,6 +111,9 @@ struct store_driver {
 	/* After lock(): check that ex->path still names the opened file, with its size.  Returns as
 	 * lock() does. */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
+	/* A sync of the storage of @ex has failed, perhaps in an earlier server: forget what memory
+	 * holds of the storage and the storage may lack.  May wait.  NULL: memory holds nothing. */
+	void (*drop)(struct export *ex);
 	/* On a running server, before close(), on a worker: let go of all whose end may wait. */
 	void (*let_go)(struct export *ex);
 	/* At the end of the server, before close(), no IO is in flight: begin to let go of what may

@@ -490,11 +490,12 @@ static struct export *full_device(void)
 }
 
 /* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and
- * so do all others until the export is opened again. */
+ * so do all others until the export is opened again.  Then the export has what the device has, as
+ * after a reboot. */
 Test(export_io, write_back_fails)
 {
 	struct export *ex = full_device();
-	uint8_t *buf = malloc(4 * SIZE);
+	uint8_t *buf = malloc(4 * SIZE), *want = malloc(4 * SIZE);
 
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
@@ -507,6 +508,11 @@ Test(export_io, write_back_fails)
 	export_release(ex, RNBD_ACCESS_RW);
 	lead_reopen(ex);
 	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	rig_read_file("small/disk", want, 4 * SIZE);
+	cr_assert(memcmp(buf, want, 4 * SIZE), "the device is not full");
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, 0, 4 * SIZE, buf), 0);
+	expect_bytes(buf, want, 4 * SIZE, "reopened");
+	free(want);
 	free(buf);
 }
 

@@ -267,6 +267,39 @@ Test(export_state, a_file_that_is_cut_short)
 	run("sync:a fail:a end:a new kill a=f take same");
 }
 
+static unsigned ndropped;		/* times that the page cache of a file was dropped */
+
+int __real_posix_fadvise(int fd, off_t offset, off_t len, int advice);
+int __wrap_posix_fadvise(int fd, off_t offset, off_t len, int advice);
+
+int __wrap_posix_fadvise(int fd, off_t offset, off_t len, int advice)
+{
+	ndropped += advice == POSIX_FADV_DONTNEED && !offset && !len;
+	return __real_posix_fadvise(fd, offset, len, advice);
+}
+
+/* Behind a failed write-back the page cache has what the storage lacks. */
+Test(export_state, page_cache_behind_a_failed_sync)
+{
+	struct export *ex;
+
+	add(&exports, "a=f");
+	take(&exports, "state");
+	next_server();
+	add(&exports, "a=f");
+	take(&exports, "state");
+	cr_assert_eq(ndropped, 0);
+	export_sync_begun(exports_find(&exports, "a"));
+	for (unsigned i = 1; i <= 3; i++) {
+		next_server_after_a_kill();
+		add(&exports, "a=f");
+		take(&exports, "state");
+		cr_assert_eq(ndropped, i);
+		ex = exports_find(&exports, "a");
+		export_sync_failed(ex, -EIO);
+	}
+}
+
 /* ---- locks ---- */
 
 /* Can somebody else have a lock of that kind? */

@@ -231,6 +231,9 @@ void store_file_share_left(const struct export *ex);
 /* Give the reservation of @store back, if another host can have it; nothing is in flight. */
 void store_file_share_end(struct store *store);
 
+/* store_driver.drop: drop the page cache of the file of @ex (store-file-sync.c). */
+void store_file_sync_drop(struct export *ex);
+
 /* store_driver.check_same: check that the path still names the opened file. */
 int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 

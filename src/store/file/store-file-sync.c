@@ -18,10 +18,14 @@
  *
  * Opening again syncs every description of a file twice.  In the first pass a description may
  * report a known error, or lost data whose writers have gone; a failure in the second pass is a
- * failure for the next user, too. */
+ * failure for the next user, too.  Behind a failed write-back the page cache has data that the
+ * storage lacks, and calls the data clean: the next user would read and flush the data, and lose it
+ * later.  So the page cache of the file is dropped before the error is forgotten, and by the server
+ * that comes behind a failed sync (doc/decisions.md D13). */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +170,22 @@ static void reopen_end(struct export_reopen_io *io)
 	io->done(io->arg);
 }
 
+static void reopen_dropped(struct reactor_op *op, int res, unsigned flags)
+{
+	reopen_end(container_of(op, struct export_reopen_io, op));
+}
+
+/* All descriptions are of one file, or device, which has one page cache. */
+static void reopen_drop(struct export_reopen_io *io)
+{
+	struct list *descs = &store_file_all(io->ex->store)->descs;
+
+	io->op.done = reopen_dropped;
+	io_uring_prep_fadvise(reactor_ring_sqe(io->reactor, &io->op),
+			      list_entry(descs->next, struct export_desc, link)->fd, 0, 0,
+			      POSIX_FADV_DONTNEED);
+}
+
 static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_reopen_io *io = container_of(op, struct export_reopen_io, op);
@@ -184,8 +204,17 @@ static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 	}
 	if (io->desc != descs)
 		reopen_go(io);
-	else
+	else if (io->status)
 		reopen_end(io);
+	else
+		reopen_drop(io);
+}
+
+void store_file_sync_drop(struct export *ex)
+{
+	/* An error of this sync is reported to the other descriptions, too. */
+	fdatasync(store_file(ex)->fd);
+	posix_fadvise(store_file(ex)->fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 static void store_file_sync_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg),

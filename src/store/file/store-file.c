@@ -461,6 +461,7 @@ const struct store_driver store_file_driver = {
 	.claim = file_claim,
 	.look = store_file_look_warn,
 	.check_same = store_file_lock_check_same,
+	.drop = store_file_sync_drop,
 	.take = store_file_share_take,
 	.forget = store_file_share_forget,
 	.yield = store_file_share_yield,
