@@ -121,10 +121,10 @@ grep -E ' psk:backup/second ' "$tmp/status"
 wait_line "$log" 'second/.*: path down: '
 [ "$(grep -c -E 'second/.*: path down' "$log")" -eq 1 ]
 other_sock=$sock nbdsh_run "nbd+unix:///two?socket=$gw2_sock" <<END
-import os, subprocess
+import os, shlex, subprocess
 other = nbd.NBD()
 other.connect_uri("nbd+unix:///two?socket=" + os.environ["other_sock"])
-said = subprocess.run("${ctl[*]} export kick two nobody".split(), stderr=subprocess.PIPE, text=True)
+said = subprocess.run(shlex.split("""${ctl[*]@Q} export kick two nobody"""), stderr=subprocess.PIPE, text=True)
 assert said.returncode == 1 and "one of psk:gw2/second, psk:backup/second" in said.stderr, said
 END
 # So does the log.

@@ -20,7 +20,7 @@ holds_open "$uri"
 
 # Neither end maps it, or would get SIGBUS.
 for pid in "$server_pid" "$nbdkit_pid"; do
-	must_fail grep -F "$tmp" "/proc/$pid/maps"
+	must_fail grep -F "$tmp/disk" "/proc/$pid/maps"
 done
 truncate -s 2M "$tmp/disk"
 line="disk 4M -> 2M rejected: gw1 has it open, keeps the old size, and gets errors for requests"

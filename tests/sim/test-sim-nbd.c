@@ -327,6 +327,7 @@ SIM_TEST(failed_fua)
 	};
 	struct sim_nbd_req fast = { .cmd = NBD_CMD_WRITE_ZEROES, .len = 4096,
 				    .flags = NBD_CMD_FLAG_FAST_ZERO | NBD_CMD_FLAG_NO_HOLE };
+	struct sim_nbd_req reqs[ARRAY_SIZE(cases)];
 	static uint8_t buf[4096];
 	struct sim_nbd nbd;
 
@@ -334,13 +335,12 @@ SIM_TEST(failed_fua)
 	world_gate_connect(gate, &nbd, &sim_nbd_defaults);
 	CHECK(sim_run_until(sim_nbd_opened, &nbd, PATIENCE_MS));
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sim_nbd_req req = { .cmd = cases[i].cmd, .flags = NBD_CMD_FLAG_FUA,
-					   .len = sizeof(buf), .buf = buf };
-
+		reqs[i] = (struct sim_nbd_req){ .cmd = cases[i].cmd, .flags = NBD_CMD_FLAG_FUA,
+						.len = sizeof(buf), .buf = buf };
 		sim_disk_fail(world_disk(w), cases[i].op, -ENOSPC, 1);
-		sim_nbd_start(&nbd, &req);
+		sim_nbd_start(&nbd, &reqs[i]);
 		world_run_ms(w, 1000);
-		CHECK(req.fate == SIM_NBD_ANSWERED && req.status == -ENOSPC);
+		CHECK(reqs[i].fate == SIM_NBD_ANSWERED && reqs[i].status == -ENOSPC);
 		CHECK(world_traced(w, cases[i].log));
 	}
 	/* Zeroes that are to be written are not fast. */

@@ -72,8 +72,19 @@ static int renew(unsigned host)
 	return store_file_share_renew(&hosts[host].f.ex, why, sizeof(why));
 }
 
+static void forget_stores(void)
+{
+	struct store *store, *next;
+
+	list_for_each_safe(store, next, &all.stores, link)
+		store_destroy(&all, store);
+	exports_fini(&all);
+}
+
 static void set_up(void)
 {
+	if (all.stores.next)
+		forget_stores();
 	dev = (struct device){ .holder = -1, .scsi = true };
 	exports_init(&all, 0);
 	for (unsigned i = 0; i < 4; i++)

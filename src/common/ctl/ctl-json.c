@@ -48,7 +48,7 @@ json_t *ctl_json_bits(uint32_t bits, const char *const names[], unsigned n)
 
 bool ctl_json_add(json_t *array, json_t *item)
 {
-	return array && !json_array_append_new(array, item);
+	return !json_array_append_new(array, item);	/* frees @item without an array, too */
 }
 
 json_t *ctl_json_whole(json_t *value, bool complete)
