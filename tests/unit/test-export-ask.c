@@ -24,13 +24,14 @@ static unsigned other_step;		/* 2: and another one begins at once */
 static _Atomic(uint64_t) *our_turns;
 static uint64_t our_turn;
 
-static unsigned npass, nfail;		/* so many pass, and then so many fail with EIO */
+static unsigned npass, nfail;		/* so many pass, and then so many fail with @fail_errno */
+static int fail_errno = EIO;
 static void (*real_done)(struct reactor_op *op, int res, unsigned flags);
 
 static void fail_done(struct reactor_op *op, int res, unsigned flags)
 {
 	op->done = real_done;
-	op->done(op, -EIO, flags);
+	op->done(op, -fail_errno, flags);
 }
 
 struct io_uring_sqe *__real_reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
@@ -233,6 +234,29 @@ Test(export_ask, failed_sync)
 	cr_assert_eq(export_sync_error(ex), -EIO);
 	fails(ex, RNBD_OP_WRITE, 0, 1, "W");
 	cr_assert_eq(export_writes_failed(ex).n, 1);
+}
+
+/* The kernel has no thread to begin a request with: each waits, and none fails. */
+Test(export_ask, no_thread_for_a_while)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_READ, 0, 0, 4096, "RR" },
+		{ RNBD_OP_WRITE, 0, 0, 4096, "WW" },
+		{ RNBD_OP_FLUSH, 0, 0, 0, "SS" },
+		{ RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 0, 4096, "ZZ" },
+	};
+	static char buf[4096];
+	struct export *ex = ask_export("a=f", 0);
+
+	if (!file_can(FALLOC_FL_ZERO_RANGE))
+		cr_skip_test("the file system of /var/tmp cannot zero ranges");
+	fail_errno = ECANCELED;
+	for (unsigned i = 0; i < ARRAY_SIZE(asks); i++) {
+		nfail = 1;
+		ask_all(ex, &asks[i], 1, buf);
+	}
+	cr_assert_eq(export_sync_error(ex), 0);
+	cr_assert_eq(export_writes_failed(ex).n, 0);
 }
 
 /* A file system of which nothing is known may take DSYNC, and sync nothing. */

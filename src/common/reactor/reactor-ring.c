@@ -18,6 +18,10 @@
 /* Completion entries per submission entry: multishot polls complete several times. */
 #define CQ_PER_SQ 8
 
+#define LATER_MS 50
+
+static struct log_limit later_limit = LOG_LIMIT_INIT(1, 10000);
+
 static int sysctl_disabled(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/io_uring_disabled", "re");
@@ -176,4 +180,19 @@ struct io_uring_sqe *reactor_ring_sqe(struct reactor *r, struct reactor_op *op)
 	}
 	io_uring_sqe_set_data(sqe, op);
 	return sqe;
+}
+
+bool reactor_ring_later(struct reactor *r, struct reactor_op *op, int *res)
+{
+	static struct __kernel_timespec later = { .tv_nsec = LATER_MS * 1000000ll };
+
+	if (*res == -ETIME)
+		*res = -EAGAIN;
+	if (*res != -ECANCELED)
+		return false;
+	log_limited(&later_limit, LOG_LEVEL_WARN, r->name,
+		    "requests wait for a thread of the kernel: %s; trying again",
+		    threads_strerror(-EAGAIN));
+	io_uring_prep_timeout(reactor_ring_sqe(r, op), &later, 0, 0);
+	return true;
 }

@@ -26,6 +26,7 @@
  * and outlives the export. */
 struct store_file_ask {
 	struct reactor_op op;
+	struct reactor *reactor;
 	struct export *ex;
 	enum export_question question;
 	struct statx stx;
@@ -75,11 +76,32 @@ static int64_t named_by(const struct export *ex, int res, const struct statx *st
 		stx->stx_ino == f->ino ? EXPORT_NAMED_OPEN : EXPORT_NAMED_OTHER;
 }
 
+static void ask_submit(struct store_file_ask *ask)
+{
+	struct io_uring_sqe *sqe = reactor_ring_sqe(ask->reactor, &ask->op);
+	int fd = store_file(ask->ex)->fd;
+
+	if (ask->question == EXPORT_ASK_NAMED)
+		io_uring_prep_statx(sqe, AT_FDCWD, ask->ex->path, 0, STATX_TYPE | STATX_INO,
+				    &ask->stx);
+	else if (store_file(ask->ex)->is_block)
+		io_uring_prep_fadvise(sqe, fd, 0, 0, POSIX_FADV_DONTNEED);
+	else
+		io_uring_prep_statx(sqe, fd, "", AT_EMPTY_PATH, STATX_SIZE, &ask->stx);
+}
+
 static void ask_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct store_file_ask *ask = container_of(op, struct store_file_ask, op);
+	bool again = res == -ETIME;	/* behind reactor_ring_later() */
 	int64_t answer;
 
+	if (reactor_ring_later(ask->reactor, op, &res))
+		return;
+	if (again) {
+		ask_submit(ask);
+		return;
+	}
 	if (ask->question == EXPORT_ASK_NAMED)
 		answer = named_by(ask->ex, res, &ask->stx);
 	else if (store_file(ask->ex)->is_block)
@@ -90,8 +112,9 @@ static void ask_done(struct reactor_op *op, int res, unsigned flags)
 	ask->done(ask->ex, answer, ask->arg);
 }
 
-/* Make the buffer for the answer to @question.  NULL: no memory. */
-static struct store_file_ask *ask_begin(struct export *ex, enum export_question question,
+/* Ask @question, on the ring of @r.  NULL: no memory. */
+static struct store_file_ask *ask_begin(struct reactor *r, struct export *ex,
+					enum export_question question,
 					void (*done)(struct export *ex, int64_t answer, void *arg),
 					void *arg)
 {
@@ -103,11 +126,13 @@ static struct store_file_ask *ask_begin(struct export *ex, enum export_question 
 	if (!ask)
 		return NULL;
 	ask->op.done = ask_done;
+	ask->reactor = r;
 	ask->ex = ex;
 	ask->question = question;
 	ask->done = done;
 	ask->arg = arg;
 	f->asking[question] = true;
+	ask_submit(ask);
 	return ask;
 }
 
@@ -115,38 +140,23 @@ bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
 {
 	struct store_file *f = store_file(ex);
-	struct store_file_ask *ask;
 	bool comes = false;
 
 	if (f->is_block)
 		*size = block_device_size(ex, &comes);
 	if (f->is_block && !comes)
 		return true;
-	ask = ask_begin(ex, EXPORT_ASK_SIZE, done, arg);
-	if (!ask) {
-		*size = f->is_block ? *size : -ENOMEM;
-		return true;
-	}
-	if (f->is_block) {
-		io_uring_prep_fadvise(reactor_ring_sqe(r, &ask->op), f->fd, 0, 0,
-				      POSIX_FADV_DONTNEED);
+	if (ask_begin(r, ex, EXPORT_ASK_SIZE, done, arg))
 		return false;
-	}
-	io_uring_prep_statx(reactor_ring_sqe(r, &ask->op), f->fd, "", AT_EMPTY_PATH, STATX_SIZE,
-			    &ask->stx);
-	return false;
+	*size = f->is_block ? *size : -ENOMEM;
+	return true;
 }
 
 bool store_file_size_named(struct reactor *r, struct export *ex, int64_t *named,
 		      void (*done)(struct export *ex, int64_t named, void *arg), void *arg)
 {
-	struct store_file_ask *ask = ask_begin(ex, EXPORT_ASK_NAMED, done, arg);
-
-	if (!ask) {
-		*named = -ENOMEM;
-		return true;
-	}
-	io_uring_prep_statx(reactor_ring_sqe(r, &ask->op), AT_FDCWD, ex->path, 0,
-			    STATX_TYPE | STATX_INO, &ask->stx);
-	return false;
+	if (ask_begin(r, ex, EXPORT_ASK_NAMED, done, arg))
+		return false;
+	*named = -ENOMEM;
+	return true;
 }

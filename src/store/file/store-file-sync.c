@@ -103,6 +103,8 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	struct list finished;
 	int status;
 
+	if (reactor_ring_later(sync->reactor, op, &res))
+		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		sync_submit(sync);
 		return;
@@ -170,10 +172,7 @@ static void reopen_end(struct export_reopen_io *io)
 	io->done(io->arg);
 }
 
-static void reopen_dropped(struct reactor_op *op, int res, unsigned flags)
-{
-	reopen_end(container_of(op, struct export_reopen_io, op));
-}
+static void reopen_dropped(struct reactor_op *op, int res, unsigned flags);
 
 /* All descriptions are of one file, or device, which has one page cache. */
 static void reopen_drop(struct export_reopen_io *io)
@@ -186,11 +185,25 @@ static void reopen_drop(struct export_reopen_io *io)
 			      POSIX_FADV_DONTNEED);
 }
 
+static void reopen_dropped(struct reactor_op *op, int res, unsigned flags)
+{
+	struct export_reopen_io *io = container_of(op, struct export_reopen_io, op);
+
+	if (reactor_ring_later(io->reactor, op, &res))
+		return;
+	if (res == -EAGAIN)
+		reopen_drop(io);
+	else			/* memory that cannot be dropped stays */
+		reopen_end(io);
+}
+
 static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_reopen_io *io = container_of(op, struct export_reopen_io, op);
 	struct list *descs = &store_file_all(io->ex->store)->descs;
 
+	if (reactor_ring_later(io->reactor, op, &res))
+		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		reopen_go(io);
 		return;

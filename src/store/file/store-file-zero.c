@@ -115,6 +115,8 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 	unsigned n;
 	const struct way *ways = zero_ways_of(io, &n);
 
+	if (reactor_ring_later(io->reactor, op, &res))
+		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
 	} else if (res == -EOPNOTSUPP || res == -ENOSYS || res == -ENOTTY) {
