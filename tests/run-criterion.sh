@@ -27,7 +27,8 @@ if [ -n "${VALGRIND_TESTS-}" ]; then
 		$VALGRIND_TESTS --vgdb=no --trace-children=yes --log-file="$dir/report.%p" "$@"
 fi
 
-timeout -k 30 "$limit" "$@" --verbose >"$dir/out" 2>&1
+# The words of Criterion are looked for below.
+timeout -k 30 "$limit" env LC_ALL=C.UTF-8 LANGUAGE= "$@" --verbose >"$dir/out" 2>&1
 status=$?
 cat "$dir/out"
 # "[RUN ] suite::test" of those without "[PASS] suite::test: (0.00s)" or the like, in colours or
@@ -42,9 +43,10 @@ case $status in
 esac
 test_timeout_say "$name" "$limit" $status "$since"
 
-# An assertion that fails in a .fini does not count for Criterion.
-if [ $status -eq 0 ] && grep -q ': Assertion Failed' "$dir/out"; then
-	echo "$name: an assertion failed after a test"
+# What fails or ends in a .fini does not count for Criterion.
+if [ $status -eq 0 ] &&
+   grep -q -e ': Assertion Failed' -e 'during its setup or teardown' "$dir/out"; then
+	echo "$name: an assertion failed after a test, or the program ended there"
 	status=1
 fi
 for report in "$dir"/report*; do

@@ -453,7 +453,7 @@ says "^bad  $of: directory: state-dir=$tmp/work: Permission denied: user 1 .daem
 # Directories that the unit keeps for reading: all but its own with strict, /etc with full.
 conf "state-dir = /var/lib/rtrs/state
 metrics-file = $tmp/work/rtrs.prom" /root/home.img
-closed="rtrs-server.service lets nobody write to it: ReadWritePaths=$tmp/work/ in a drop-in"
+closed="rtrs-server.service lets nobody write to it: make it, and ReadWritePaths=$tmp/work/ in"
 unit_is ActiveState=inactive ProtectSystem=strict StateDirectory='other rtrs'
 says "^bad  $of: directory: metrics-file=$tmp/work/: ProtectSystem=strict of $closed"
 must_fail grep 'state-dir=.*ProtectSystem' "$tmp/doctor"
@@ -461,6 +461,20 @@ unit_is ActiveState=inactive ProtectSystem=strict ReadWritePaths="-/srv +$tmp/wo
 	StateDirectory=rtr
 must_fail grep 'metrics-file=.*ProtectSystem' "$tmp/doctor"
 says "^bad  $of: directory: state-dir=/var/lib/rtrs/state: ProtectSystem=strict "
+for opened in "ReadWritePaths=/srv /" "ReadWritePaths=$tmp//" BindPaths=/a:/b; do
+	unit_is ActiveState=inactive ProtectSystem=strict "$opened"
+	must_fail grep 'metrics-file=.*ProtectSystem' "$tmp/doctor"
+done
+for dir in /run/rtrs /var/cache/rtrs /var/log/rtrs /dev/shm; do
+	conf "metrics-file = $dir/rtrs.prom" /root/home.img
+	unit_is ActiveState=inactive ProtectSystem=strict
+	grep 'metrics-file=.*ProtectSystem' "$tmp/doctor" || [ $dir = /dev/shm ]
+	unit_is ActiveState=inactive ProtectSystem=strict RuntimeDirectory=rtrs \
+		CacheDirectory=rtrs LogsDirectory=rtrs
+	must_fail grep 'metrics-file=.*ProtectSystem' "$tmp/doctor"
+done
+conf "state-dir = /var/lib/rtrs/state
+metrics-file = $tmp/work/rtrs.prom" /root/home.img
 unit_is ActiveState=inactive ProtectSystem=full
 must_fail grep ': ProtectSystem=' "$tmp/doctor"
 conf "state-dir = /etc/rtrs/state

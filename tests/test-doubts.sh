@@ -52,6 +52,7 @@ checked 2 "allow '127.0.0.1,::1/129': '::1/129' in it: expected a number of bits
 	--allow 127.0.0.1,::1/129 "disk=$tmp/disk"
 
 start_server --config "$conf"
+grep -q ready "$server_log"
 must_fail grep 'warning' <(grep -v 'system calls are not filtered: ' "$server_log")
 write_conf 'allow = psk:gw9'
 "$rtrsctl" reload | tee "$tmp/answer"

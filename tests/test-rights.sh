@@ -124,7 +124,8 @@ other_sock=$sock nbdsh_run "nbd+unix:///two?socket=$gw2_sock" <<END
 import os, shlex, subprocess
 other = nbd.NBD()
 other.connect_uri("nbd+unix:///two?socket=" + os.environ["other_sock"])
-said = subprocess.run(shlex.split("""${ctl[*]@Q} export kick two nobody"""), stderr=subprocess.PIPE, text=True)
+kick = shlex.split("""${ctl[*]@Q} export kick two nobody""")
+said = subprocess.run(kick, stderr=subprocess.PIPE, text=True)
 assert said.returncode == 1 and "one of psk:gw2/second, psk:backup/second" in said.stderr, said
 END
 # So does the log.

@@ -296,8 +296,8 @@ static void look_at_own(struct doctor *doctor, const struct doctor_subject *s, c
 
 	if (by)
 		doctor_note(doctor, CHECK_CRITICAL, "directory", "%s=%s: %s of %s lets nobody "
-			    "write to it: ReadWritePaths=%s in a drop-in", option, path, by,
-			    s->unit.name, path);
+			    "write to it: make it, and ReadWritePaths=%s in a drop-in", option,
+			    path, by, s->unit.name, path);
 	else
 		look_as_user(doctor, s, look_at_directory, &need, "directory", option);
 }

@@ -18,8 +18,9 @@
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
 	"Result,NRestarts,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,"            \
-	"ProtectHome,PrivateTmp,ProtectSystem,ReadWritePaths,StateDirectory,RuntimeDirectory," \
-	"WorkingDirectory,DevicePolicy,DeviceAllow,DropInPaths"
+	"ProtectHome,PrivateTmp,ProtectSystem,ReadWritePaths,BindPaths,TemporaryFileSystem,"   \
+	"StateDirectory,RuntimeDirectory,CacheDirectory,LogsDirectory,WorkingDirectory,"       \
+	"DevicePolicy,DeviceAllow,DropInPaths"
 
 /* ---- asking ---- */
 
@@ -160,9 +161,31 @@ static bool is_below_one(const char *path, const char *above, const char *dirs)
 		/* "-": may be missing; "+": of the unit's root. */
 		dir = fmt_new("%s%.*s", above, (int)(n - strspn(dirs, "-+")),
 			      dirs + strspn(dirs, "-+"));
+		for (char *end = dir ? dir + strlen(dir) : NULL; end > dir && end[-1] == '/';)
+			*--end = '\0';
 		if (dir && starts(path, dir) && strchr("/", path[strlen(dir)]))
 			return true;
 		dirs += n;
+	}
+	return false;
+}
+
+/* True if a setting of @unit opens @path, or puts something else there. */
+static bool is_opened(const struct doctor_unit *unit, const char *path)
+{
+	static const struct { const char *property, *above; } rows[] = {
+		{ "ReadWritePaths", "" }, { "StateDirectory", "/var/lib/" },
+		{ "RuntimeDirectory", "/run/" }, { "CacheDirectory", "/var/cache/" },
+		{ "LogsDirectory", "/var/log/" },
+	};
+
+	if (is_below_one(path, "", "/dev /proc /sys") || doctor_unit_hides(unit, path) ||
+	    *doctor_unit_value(unit, "BindPaths") ||
+	    *doctor_unit_value(unit, "TemporaryFileSystem"))
+		return true;
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (is_below_one(path, rows[i].above, doctor_unit_value(unit, rows[i].property)))
+			return true;
 	}
 	return false;
 }
@@ -171,13 +194,11 @@ const char *doctor_unit_read_only(const struct doctor_unit *unit, const char *pa
 {
 	const char *system = doctor_unit_value(unit, "ProtectSystem");
 	bool strict = !strcmp(system, "strict"), full = strict || !strcmp(system, "full");
+	bool closed = strict || (full && is_below_one(path, "", "/etc")) ||
+		      ((full || !strcmp(system, "yes")) &&
+		       is_below_one(path, "", "/usr /boot /efi"));
 
-	if (*path != '/' ||
-	    (!strict && !(full && is_below_one(path, "", "/etc")) &&
-	     !((full || !strcmp(system, "yes")) && is_below_one(path, "", "/usr /boot /efi"))) ||
-	    is_below_one(path, "", doctor_unit_value(unit, "ReadWritePaths")) ||
-	    is_below_one(path, "/var/lib/", doctor_unit_value(unit, "StateDirectory")) ||
-	    is_below_one(path, "/run/", doctor_unit_value(unit, "RuntimeDirectory")))
+	if (*path != '/' || !closed || is_opened(unit, path))
 		return NULL;
 	return strict ? "ProtectSystem=strict" : full ? "ProtectSystem=full" : "ProtectSystem=yes";
 }

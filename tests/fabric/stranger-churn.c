@@ -100,12 +100,14 @@ int main(int argc, char **argv)
 	for (; !ends; n++) {
 		unsigned i = n < OPEN ? (unsigned)n : dropped(fds);
 
+		if (ends)
+			break;
 		if (n == 2 * OPEN) {
 			printf("churning\n");
 			fflush(stdout);
 		}
 		fds[i] = (struct pollfd){ .fd = stranger((unsigned)(n % hosts)), .events = POLLIN };
 	}
-	printf("%lu dropped\n", n - OPEN);
+	printf("%lu dropped\n", n < OPEN ? 0 : n - OPEN);
 	return 0;
 }

@@ -276,7 +276,7 @@ FAB_TEST_ALONE(hosts_take_turns)
 	listen_again();
 }
 
-/* Chance picks the oldest (unproven.h). */
+/* Here chance always picks the oldest (unproven.h). */
 void random_bytes(void *buf, size_t len)
 {
 	memset(buf, 0, len);

@@ -210,6 +210,9 @@ static void check_kept(const int *fds, unsigned n, unsigned kept)
 		for (unsigned i = 0; i < n; i++)
 			open += !closed_by_peer(fds[i]);
 	} while (open > kept);
+	world_settle(&w, 1);
+	for (unsigned i = open = 0; i < n; i++)
+		open += !closed_by_peer(fds[i]);
 	check_eq(open, kept);
 }
 
@@ -242,6 +245,7 @@ FAB_TEST_ALONE(strangers_flood)
 	check(!closed_by_peer(slow));
 	for (unsigned i = 0; i < N; i++)
 		close(fds[i]);
+	world_settle(&w, 1);
 	silence(fds, N, 5);
 	check_kept(fds, N, KEPT - 1);
 	says_connect(slow);

@@ -9,7 +9,7 @@
 #include "nbd-priv.h"
 #include "unit.h"
 
-/* Chance picks the oldest (unproven.h). */
+/* Here chance always picks the oldest (unproven.h). */
 void random_bytes(void *buf, size_t len)
 {
 	memset(buf, 0, len);

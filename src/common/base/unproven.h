@@ -9,8 +9,9 @@
  *
  * Chance picks the member of a net.  The oldest would be the one that is nearest to its proof:
  * where proofs take longer than newcomers need to fill the places, nobody of the net would ever
- * finish.  With chance, a member that sees N newcomers stays with a probability of
- * (1 - 1/share)^N.
+ * finish.  With chance, a member that sees N newcomers take places of its net stays with a
+ * probability of (1 - 1/share)^N.  The price: behind the address of a host that floods, a short
+ * proof is pushed out at times, too, and the client has to come again.
  *
  * The loop's thread; without a loop there is no time, and one thread at a time calls.  A call costs
  * a step for each net, and for each member of the net that gives up a place. */

@@ -47,8 +47,8 @@ int reactor_enable(struct reactor *r);
  * entry.  Never NULL: a full queue is submitted first. */
 struct io_uring_sqe *reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
 
-/* Look at the result *@res of @op, of the storage.  True: the kernel had no thread to begin @op with,
- * and @op->done() runs later, with -ETIME, of which this call makes -EAGAIN.  The kernel says
+/* Look at the result *@res of @op, of the storage.  True: the kernel had no thread to begin @op
+ * with, and @op->done() runs later, with -ETIME, of which this call makes -EAGAIN.  The kernel says
  * -ECANCELED (Linux 6.18) if a ring without a worker meets a limit of threads. */
 bool reactor_ring_later(struct reactor *r, struct reactor_op *op, int *res);
 
