@@ -8,6 +8,8 @@
 . "$(dirname "$0")/common.sh"
 command -v gcc >/dev/null || skip "gcc is not installed"
 [ "$(id -u)" -eq 0 ] || skip "another user needs root"
+(ulimit -l 4096) || skip "RLIMIT_MEMLOCK cannot be 4 MiB here"
+[ "$(getconf PAGESIZE)" -eq 4096 ] || skip "pages are larger than 4 KiB here"
 
 gcc -O1 -w -o "$tmp/program" "$here/io-uring-huge-memlock.c"
 chmod 711 "$tmp"
