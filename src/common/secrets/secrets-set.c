@@ -40,12 +40,16 @@ bool secrets_set_read(struct secrets_set *set, FILE *errors)
 	return good;
 }
 
-/* Copy to @both[i] the keys of @psks[i] that files->all[i] has, too.  0, or -ENOMEM and no keys. */
-static int common_keys(const struct secrets_set *files, const struct psks *const psks[],
+/* Copy to @both[i] the keys of set->all[i], or if it @holds of its owner, that files->all[i] has,
+ * too.  0, or -ENOMEM and no keys. */
+static int common_keys(const struct secrets_set *files, const struct secrets_set *set, bool holds,
 		       struct psks both[])
 {
 	for (unsigned i = 0; i < files->n; i++) {
-		if (!psk_common(psks[i], &files->all[i].psks, &both[i]))
+		const struct secrets_next *next = &set->all[i];
+
+		if (!psk_common(holds ? &next->of->psks : &next->psks, &files->all[i].psks,
+				&both[i]))
 			continue;
 		while (i)
 			psk_free(&both[--i]);
@@ -59,14 +63,11 @@ static int common_keys(const struct secrets_set *files, const struct psks *const
  * a key could not come back.  0, or -ENOMEM: nothing has changed. */
 static int set_narrow(struct secrets_set *set, const struct secrets_set *later)
 {
-	const struct psks *now[SECRETS_SET_MAX];
 	struct psks both[SECRETS_SET_MAX];
 	int rc;
 
 	assert(set->n == later->n);
-	for (unsigned i = 0; i < set->n; i++)
-		now[i] = &set->all[i].psks;
-	rc = common_keys(later, now, both);
+	rc = common_keys(later, set, false, both);
 	for (unsigned i = 0; !rc && i < set->n; i++) {
 		if (!set->all[i].of->server) {
 			psk_free(&both[i]);
@@ -189,13 +190,9 @@ static void withdraw_certs(struct secrets_next *next, secrets_end_fn *end, void 
 
 int secrets_set_withdraw(struct secrets_set *set, secrets_end_fn *end, void *arg, FILE *report)
 {
-	const struct psks *now[SECRETS_SET_MAX];
 	struct psks both[SECRETS_SET_MAX];
-	int rc;
+	int rc = common_keys(set, set, true, both);
 
-	for (unsigned i = 0; i < set->n; i++)
-		now[i] = &set->all[i].of->psks;
-	rc = common_keys(set, now, both);
 	for (unsigned i = 0; !rc && i < set->n; i++) {
 		if (set->all[i].of->server && set->all[i].certs)
 			withdraw_certs(&set->all[i], end, arg, report);
@@ -247,9 +244,8 @@ void secrets_set_replace(struct secrets_set *set, FILE *report)
 
 void secrets_set_free(struct secrets_set *set)
 {
-	for (unsigned i = 0; i < set->n; i++)
-		secrets_next_free(&set->all[i]);
-	*set = (struct secrets_set){ 0 };
+	while (set->n)
+		secrets_next_free(&set->all[--set->n]);
 }
 
 /* ---- as part of a change ---- */

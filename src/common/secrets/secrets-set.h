@@ -22,7 +22,7 @@ struct secrets_set {
  * 0: the certificates may be others, and time has passed.  Returns how many paths have ended. */
 typedef unsigned secrets_end_fn(void *arg, uint64_t key);
 
-/* @set, which is all 0 at first, is to read @file in place of @s; NULL: there is none. */
+/* @set, whose n is 0 at first, is to read @file in place of @s; NULL: there is none. */
 void secrets_set_add(struct secrets_set *set, struct secrets *s, const char *file);
 /* Read all files.  False: mistakes, each a line in @errors.  Any thread. */
 bool secrets_set_read(struct secrets_set *set, FILE *errors);
@@ -38,7 +38,7 @@ void secrets_set_give(struct secrets_set *set, FILE *report);
  * each key that is new or gone, "+nbd key gw1/b", for certificates, or for each file that nothing
  * has changed. */
 void secrets_set_replace(struct secrets_set *set, FILE *report);
-/* Wipe and free what was read; @set is all 0 then. */
+/* Wipe and free what was read; @set reads nothing then. */
 void secrets_set_free(struct secrets_set *set);
 
 /* ---- as part of a change ---- */
