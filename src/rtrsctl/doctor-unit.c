@@ -179,7 +179,9 @@ static bool is_opened(const struct doctor_unit *unit, const char *path)
 		{ "LogsDirectory", "/var/log/" },
 	};
 
-	if (is_below_one(path, "", "/dev /proc /sys") || doctor_unit_hides(unit, path) ||
+	const char *hides = doctor_unit_hides(unit, path);
+
+	if (is_below_one(path, "", "/dev /proc /sys") || (hides && starts(hides, "PrivateTmp")) ||
 	    *doctor_unit_value(unit, "BindPaths") ||
 	    *doctor_unit_value(unit, "TemporaryFileSystem"))
 		return true;

@@ -257,6 +257,11 @@ Test(export_ask, no_thread_for_a_while)
 	}
 	cr_assert_eq(export_sync_error(ex), 0);
 	cr_assert_eq(export_writes_failed(ex).n, 0);
+	/* A file system in user space may say the same of a sync that failed. */
+	store_file(ex)->fs &= ~STORE_FILE_FS_ERRORS;
+	nfail = 1;
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ECANCELED);
+	cr_assert_eq(export_sync_error(ex), -ECANCELED);
 }
 
 /* A file system of which nothing is known may take DSYNC, and sync nothing. */

@@ -41,6 +41,14 @@ static inline int store_file_result(const struct export_io *io, int res)
 	return io->ex->store->lead && store_file_pr_fenced(res) ? -ESHUTDOWN : res;
 }
 
+/* As reactor_ring_later() for an operation on @ex.  A file system in user space may answer with the
+ * kernel's errno itself, and a sync that failed so must not be repeated. */
+static inline bool store_file_later(struct export *ex, struct reactor *r, struct reactor_op *op,
+				    int *res)
+{
+	return store_file(ex)->fs & STORE_FILE_FS_ERRORS && reactor_ring_later(r, op, res);
+}
+
 /* What a sync does, in this order; store-file-sync.c says why. */
 enum store_file_sync_step {
 	SYNC_OWN,			/* sync the description of this ring */

@@ -235,7 +235,7 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_io *io = store_file_io(op);
 
-	if (reactor_ring_later(io->reactor, op, &res))
+	if (store_file_later(io->ex, io->reactor, op, &res))
 		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		if (file_io(io)->how == RW_NOT_DSYNC) {

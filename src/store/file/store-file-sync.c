@@ -103,7 +103,7 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	struct list finished;
 	int status;
 
-	if (reactor_ring_later(sync->reactor, op, &res))
+	if (store_file_later(sync->ex, sync->reactor, op, &res))
 		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		sync_submit(sync);
@@ -189,7 +189,7 @@ static void reopen_dropped(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_reopen_io *io = container_of(op, struct export_reopen_io, op);
 
-	if (reactor_ring_later(io->reactor, op, &res))
+	if (store_file_later(io->ex, io->reactor, op, &res))
 		return;
 	if (res == -EAGAIN)
 		reopen_drop(io);
@@ -202,7 +202,7 @@ static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 	struct export_reopen_io *io = container_of(op, struct export_reopen_io, op);
 	struct list *descs = &store_file_all(io->ex->store)->descs;
 
-	if (reactor_ring_later(io->reactor, op, &res))
+	if (store_file_later(io->ex, io->reactor, op, &res))
 		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		reopen_go(io);

@@ -115,7 +115,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 	unsigned n;
 	const struct way *ways = zero_ways_of(io, &n);
 
-	if (reactor_ring_later(io->reactor, op, &res))
+	if (store_file_later(io->ex, io->reactor, op, &res))
 		return;
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
