@@ -375,9 +375,6 @@ SIM_TEST(refuses_to_tell)
 	CHECK(open_again() == 0);
 	srv.no_open = -EACCES;
 	CHECK(open_again() == 0 && world_traced(w, "its size cannot be read"));
-	/* Not exported any more: those who have it keep it. */
-	srv.no_open = -ENOENT;
-	CHECK(open_again() == -ENOENT);
 	srv.no_open = 0;
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	raw_end();

@@ -14,7 +14,7 @@ enum dev_state {
 					 * is sent again */
 	DEV_OPEN,			/* requests flow while a path is up */
 	DEV_LOST,			/* the session came back and the device did not: IO waits */
-	DEV_FAILED,			/* LOST for longer than io_timeout: IO and newcomers fail */
+	DEV_FAILED,			/* LOST for longer than io_timeout: IO fails */
 	/* The server has another export under the name: whoever opens the name gets another
 	 * device, and the users of this one keep what they have open until the epoch ends. */
 	DEV_REPLACED,			/* requests flow */

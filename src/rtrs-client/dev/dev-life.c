@@ -252,14 +252,6 @@ static void give_device(void *object)
 	tell_openers(object, 0);
 }
 
-/* No newcomer learns a size that the export may have no more, to fail at each request. */
-static void refuse_newcomers(void *object)
-{
-	struct dev *dev = object;
-
-	tell_openers(dev, dev->error ? dev->error : -EIO);
-}
-
 /* ---- actions: lost, and back ---- */
 
 static void tell_back(void *object)
@@ -409,7 +401,7 @@ static const struct fsm_row rows[] = {
 
 	ROW(IN(OPEN), WANTED, OPEN, give_device),
 	ROW(IN(LOST), WANTED, LOST, give_device),
-	ROW(IN(FAILED), WANTED, FAILED, refuse_newcomers),
+	ROW(IN(FAILED), WANTED, FAILED, give_device),
 
 	ROW(IN(OPEN), REFUSED, LOST, lose_device),
 	ROW(IN(OPEN), UNSETTLED, LOST, lose_unsettled_device),

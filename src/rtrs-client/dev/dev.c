@@ -109,9 +109,7 @@ static void look_done(struct dev_ctl *ctl)
 	if (r != 0 && r != -ECONNABORTED && dev_look_is_news(dev, r))
 		log_warn(dev->name, "its size cannot be read: %s", strerror(-r));
 	/* In another epoch the answer is about another handle. */
-	if (r == -ENOENT)		/* no longer exported: for nobody new */
-		look_end(dev, r);
-	else if (r != 0 || !is_current(dev) || ctl->epoch != dev->open_epoch)
+	if (r != 0 || !is_current(dev) || ctl->epoch != dev->open_epoch)
 		look_end(dev, 0);
 	else if (info.device_id != atomic_load(&dev->id))
 		close_stray(dev, info.device_id);
