@@ -340,6 +340,7 @@ Test(store_file_share, the_next_name_goes_on)
 	all.life = &life;
 	cr_assert(slots_take(&all.slots, &ex->index));
 	store_file_desc_added(ex);
+	cr_assert_str_eq(store_lead_refusal(store), "");
 	cr_assert_eq(store_lead_join(store, ex), 0);
 	cr_assert_eq(exports_join(&all, &next.ex, why, sizeof(why)), 0, "%s", why);
 	cr_assert_eq(store_file_share_begin(&next.ex, why, sizeof(why)), 0, "%s", why);
@@ -350,6 +351,13 @@ Test(store_file_share, the_next_name_goes_on)
 		loop_run_inbox(&loop);
 	cr_assert(strstr(store_lead_refusal(store), "the host with the key 0x2222 "), "%s",
 		  store_lead_refusal(store));
+	/* A device that fails is no server that keeps the lock. */
+	dev.refuses = EPERM;
+	store_lead_want(store, false, 0);
+	while (store->held)
+		loop_run_inbox(&loop);
+	cr_assert_str_eq(store_lead_refusal(store), "");
+	dev.refuses = 0;
 	cr_assert_eq(yield(B), 0);
 	store->writers = 1;
 	store_lead_want(store, false, 0);
