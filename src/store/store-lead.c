@@ -259,7 +259,8 @@ static void tell_refused(void *object)
 {
 	struct store_lead *lead = object;
 
-	log_warn(lead->ex->name, "another server writes the store: %s",
+	log_warn(lead->ex->name, "%s: %s", lead->rc == -EBUSY ? "another server writes the store" :
+		 "this server cannot take the lock of the store",
 		 *lead->why ? lead->why : strerror(-lead->rc));
 }
 

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "export-life.h"
 #include "exports.h"
+#include "log.h"
 #include "loop-impl.h"
 #include "pr-device.h"
 #include "store-file-priv.h"
@@ -325,6 +326,13 @@ static void no_task(struct loop_task *task)
 	(void)task;
 }
 
+static char logged[1024];		/* the last line */
+
+static void keep_line(enum log_level level, const char *line)
+{
+	snprintf(logged, sizeof(logged), "%s", line);
+}
+
 /* While a reload gives the device another name, it has two.  The later one goes on with the lead
  * and the reservation, and the last one gives it back. */
 Test(store_file_share, the_next_name_goes_on)
@@ -340,6 +348,7 @@ Test(store_file_share, the_next_name_goes_on)
 	all.life = &life;
 	cr_assert(slots_take(&all.slots, &ex->index));
 	store_file_desc_added(ex);
+	log_init(keep_line, LOG_LEVEL_INFO);
 	cr_assert_str_eq(store_lead_refusal(store), "");
 	cr_assert_eq(store_lead_join(store, ex), 0);
 	cr_assert_eq(exports_join(&all, &next.ex, why, sizeof(why)), 0, "%s", why);
@@ -351,12 +360,16 @@ Test(store_file_share, the_next_name_goes_on)
 		loop_run_inbox(&loop);
 	cr_assert(strstr(store_lead_refusal(store), "the host with the key 0x2222 "), "%s",
 		  store_lead_refusal(store));
+	cr_assert_eq(strncmp(logged, "a: another server writes the store: the host", 44), 0, "%s",
+		     logged);
 	/* A device that fails is no server that keeps the lock. */
 	dev.refuses = EPERM;
 	store_lead_want(store, false, 0);
 	while (store->held)
 		loop_run_inbox(&loop);
 	cr_assert_str_eq(store_lead_refusal(store), "");
+	cr_assert(strstr(logged, "a: this server cannot take the lock of the store: 'a' "), "%s",
+		  logged);
 	dev.refuses = 0;
 	cr_assert_eq(yield(B), 0);
 	store->writers = 1;
