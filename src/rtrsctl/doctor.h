@@ -106,8 +106,8 @@ const char *doctor_unit_value(const struct doctor_unit *unit, const char *proper
 bool doctor_unit_is(const struct doctor_unit *unit, const char *property, const char *value);
 /* What hides @path of the machine from the unit: "ProtectHome=", "PrivateTmp="; NULL: nothing. */
 const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path);
-/* What keeps the unit from writing to the directory @path, which its user may write to:
- * "ProtectSystem=strict"; NULL: nothing. */
+/* The setting that keeps the unit from writing to the directory @path, which its user may write to:
+ * "ProtectSystem=strict"; NULL: none. */
 const char *doctor_unit_read_only(const struct doctor_unit *unit, const char *path);
 /* The directory in which the unit starts its program, as @user. */
 const char *doctor_unit_directory(const struct doctor_unit *unit, uid_t user);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a reload takes away and brings, key by key, and what is told of each; the names of the keys
- * of an identity. */
+/* A reload takes keys away and brings keys, with a line of each; the names of the keys of an
+ * identity. */
 #include "unit.h"
 
 #include <sys/stat.h>

@@ -166,7 +166,7 @@ Test(store_rbd, no_thread_to_open_an_image)
 	cr_assert(strstr(err, "cannot be opened: "), "%s", err);
 }
 
-/* What a call has got that nobody waits for is given back when its cluster answers. */
+/* A call that nobody waits for gives its handles back when its cluster answers. */
 Test(store_rbd, an_image_that_opens_too_late)
 {
 	char conf[] = "/tmp/test-store-rbd.XXXXXX", err[256] = "";

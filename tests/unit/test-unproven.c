@@ -233,7 +233,7 @@ static unsigned net_count(uint64_t net)
 	return n;
 }
 
-/* One of the net that makes room.  Members are in the order of arrival. */
+/* A member of the net that makes room.  Members are in the order of arrival. */
 static struct member *model_full(uint64_t net)
 {
 	bool share = net != UNPROVEN_NET_UNBOUND && net_count(net) >= SHARE;
