@@ -548,7 +548,7 @@ Test(verbs_conn, a_flush_is_a_failure)
 }
 
 /* Each 8th is signaled all the same, so that whoever asks for no completion can post for ever.
- * The cm reports none of these. */
+ * Polls report none of these. */
 Test(verbs_conn, unsignaled_sends)
 {
 	struct ibv_send_wr wr = { .wr_id = number(0), .opcode = IBV_WR_SEND };
